@@ -9,7 +9,10 @@ from jdyn.actuators.activation import SlewLimit as SlewLimit
 from jdyn.actuators.actuator import Actuator as Actuator
 from jdyn.actuators.actuator import Travel as Travel
 from jdyn.actuators.actuators import Actuators as Actuators
+from jdyn.actuators.dc_motor import Bristles as Bristles
+from jdyn.actuators.dc_motor import Cogging as Cogging
 from jdyn.actuators.dc_motor import DCMotor as DCMotor
+from jdyn.actuators.dc_motor import MotorState as MotorState
 from jdyn.actuators.dc_motor import Winding as Winding
 from jdyn.actuators.elastic import ElasticDrive as ElasticDrive
 from jdyn.actuators.gained import AffineActuator as AffineActuator

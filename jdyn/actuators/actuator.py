@@ -44,13 +44,15 @@ class Actuator(eqx.Module):
     Attributes:
         transmission: What it acts on; the name of a joint stands for `jdyn.transmissions.GearedJoint`.
         name: How messages and results call it; that of its transmission if left out.
-        command_range: Limits of the command; None for no limits.
+        command_range: Limits of the command, or of each, shape (commands, 2); None for no limits.
         force_range: Limits of the force [N or N m]; None for no limits.
     """
 
     transmission: Transmission = eqx.field(converter=as_transmission)
     name: Name = eqx.field(static=True, default="", kw_only=True)
-    command_range: Float[Array, "2"] | None = eqx.field(default=None, converter=limits("command_range"), kw_only=True)
+    command_range: Float[Array, "*commands 2"] | None = eqx.field(
+        default=None, converter=limits("command_range", rows=True), kw_only=True
+    )
     force_range: Float[Array, "2"] | None = eqx.field(default=None, converter=limits("force_range"), kw_only=True)
 
     @abc.abstractmethod
@@ -58,10 +60,15 @@ class Actuator(eqx.Module):
         """Force along the transmission before its limits [N or N m]: positive ones lengthen it.
 
         Args:
-            command: The command within its limits.
+            command: The command within its limits; an array of shape (commands,) for an actuator with several `inputs`.
             travel: Length of the transmission and its rate.
             memory: State of the actuator; None for one without.
         """
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of its commands, where it takes several; most take one, without a name."""
+        return ("",)
 
     def start(self, travel: Travel) -> PyTree[Array]:
         """State where a motion starts, integrated with the motion; None for an actuator without, as here."""
@@ -73,7 +80,9 @@ class Actuator(eqx.Module):
 
     def limited_command(self, command: Scalar) -> Scalar:
         """A command within its limits."""
-        return command if self.command_range is None else jnp.clip(command, *self.command_range)
+        if self.command_range is None:
+            return command
+        return jnp.clip(command, self.command_range[..., 0], self.command_range[..., 1])
 
     def limited_force(self, command: Scalar, travel: Travel, memory: Any) -> Scalar:
         """The force of a command, both within their limits."""

@@ -1,6 +1,6 @@
 """All actuators of a mechanism together."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import equinox as eqx
@@ -31,6 +31,12 @@ class Actuators(eqx.Module):
         """Their own names, or those of their transmissions."""
         return tuple(each.name or each.transmission.label or f"actuator{i}" for i, each in enumerate(self.each))
 
+    @property
+    def command_names(self) -> tuple[str, ...]:
+        """Names of all commands, in their order: those of actuators, and of the inputs of those that have several."""
+        each = zip(self.names, self.each, strict=True)
+        return tuple(f"{name}.{what}" if what else name for name, actuator in each for what in _inputs(actuator))
+
     def travels(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Travels:
         """Lengths of their transmissions, rates and moments."""
         return Travels.at([each.transmission for each in self.each], model, q, v)
@@ -41,23 +47,23 @@ class Actuators(eqx.Module):
         started = (each.start(Travel(*at)) for each, at in zip(self.each, travel, strict=True))
         return {name: state for name, state in zip(self.names, started, strict=True) if state is not None}
 
-    def forces(self, commands: Float[Array, " nu"], travels: Travels, states: States) -> Float[Array, " nu"]:
+    def forces(self, commands: Float[Array, " nu"], travels: Travels, states: States) -> Float[Array, " actuators"]:
         """Forces along the transmissions [N or N m]."""
-        numbers, forces = zip(*self._by_kind(Actuator.limited_force, commands, travels, states), strict=True)
-        return jnp.concatenate(forces)[np.argsort(np.concatenate(numbers))].astype(commands.dtype)
+        numbers, forces = zip(*self._by_kind("limited_force", commands, travels, states), strict=True)
+        return jnp.concatenate(forces)[np.argsort(np.concatenate(numbers))].astype(travels.lengths.dtype)
 
     def rates(self, commands: Float[Array, " nu"], travels: Travels, states: States) -> States:
         """Rates of the states."""
         found: States = {}
-        for numbers, rates in self._by_kind(Actuator.limited_rate, commands, travels, states):
+        for numbers, rates in self._by_kind("limited_rate", commands, travels, states):
             found |= {self.names[i]: jax.tree.map(lambda x, k=k: x[k], rates) for k, i in enumerate(numbers)}
         return {name: jax.tree.map(lambda x, like: x.astype(like.dtype), found[name], states[name]) for name in states}
 
     def slopes(
         self, commands: Float[Array, " nu"], travels: Travels, states: States
-    ) -> tuple[Float[Array, " nu"], Float[Array, " nu"]]:
+    ) -> tuple[Float[Array, " actuators"], Float[Array, " actuators"]]:
         """Slopes by which forces fall with the length of their transmission, and with its rate."""
-        ones, zeros = jnp.ones_like(commands), jnp.zeros_like(commands)
+        ones, zeros = jnp.ones_like(travels.lengths), jnp.zeros_like(travels.lengths)
 
         def forces(lengths, velocities):
             return self.forces(commands, travels._replace(lengths=lengths, velocities=velocities), states)
@@ -66,12 +72,16 @@ class Actuators(eqx.Module):
         return -change(ones, zeros), -change(zeros, ones)
 
     def _by_kind(
-        self, method: Callable, commands: Array, travels: Travels, states: States
+        self, name: str, commands: Array, travels: Travels, states: States
     ) -> Iterator[tuple[list[int], PyTree[Array]]]:
-        """Results of a method of all actuators of each kind, stacked, with the numbers of these actuators."""
+        """Results of a method, by its name, of all actuators of each kind, stacked, with the numbers of these."""
         kinds: dict[Any, list[int]] = {}
+
+        def method(actuator, *state):
+            return getattr(actuator, name)(*state)
+
         bare = [with_fields(each, name="", transmission=None) for each in self.each]
-        memories = [states.get(name) for name in self.names]
+        memories, of_each = [states.get(name) for name in self.names], self._split(commands)
         for i, each in enumerate(zip(bare, memories, strict=True)):
             leaves, structure = jax.tree.flatten(each)
             # What is no number, such as a function, cannot be stacked.
@@ -79,9 +89,23 @@ class Actuators(eqx.Module):
             kinds.setdefault((structure, alike), []).append(i)
         for numbers in kinds.values():
             arguments = [
-                (bare[i], commands[i], Travel(travels.lengths[i], travels.velocities[i]), memories[i]) for i in numbers
+                (bare[i], of_each[i], Travel(travels.lengths[i], travels.velocities[i]), memories[i]) for i in numbers
             ]
             if len(numbers) == 1:
                 yield numbers, jax.tree.map(lambda x: x[None], method(*arguments[0]))
             else:
                 yield numbers, jax.vmap(method)(*jax.tree.map(lambda *x: jnp.stack(x), *arguments))
+
+    def _split(self, commands: Float[Array, " nu"]) -> list[Array]:
+        """The command of each actuator, an array for one with several."""
+        first, found = 0, []
+        for each in self.each:
+            count = len(_inputs(each))
+            found.append(commands[first] if count == 1 else commands[first : first + count])
+            first += count
+        return found
+
+
+def _inputs(actuator: Actuator) -> tuple[str, ...]:
+    """Names of the inputs of an actuator; that of the only one is empty."""
+    return actuator.inputs if len(actuator.inputs) > 1 else ("",)

@@ -58,6 +58,10 @@ class ElasticDrive(Actuator):
         self.friction = not_negative("ElasticDrive.friction")(friction)
         self.gap = not_negative("ElasticDrive.gap")(gap)
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.actuator.inputs
+
     def start(self, travel: Travel) -> tuple[Array, Any]:
         """Travel of the rotor and its rate, where the spring is not stretched, and the state of the actuator within."""
         return jnp.stack(travel), self.actuator.start(travel)

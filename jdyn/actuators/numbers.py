@@ -33,14 +33,16 @@ def not_negative(what: str) -> Callable[[Any], Array]:
     return number(what, NOT_NEGATIVE)
 
 
-def limits(what: str) -> Callable[[Any], Array | None]:
-    """Converter of a field for a lower and an upper limit; None for none."""
+def limits(what: str, *, rows: bool = False) -> Callable[[Any], Array | None]:
+    """Converter of a field for a lower and an upper limit, or where it may have `rows` one of these for each; None for
+    none."""
 
     def convert(x):
         if x is None:
             return None
         x = number(what, KNOWN)(x)
-        if x.shape != (2,) or not (isinstance(x, Tracer) or x[0] <= x[1]):
+        fits = x.shape == (2,) or (rows and x.ndim == 2 and x.shape[1] == 2)
+        if not fits or not (isinstance(x, Tracer) or np.all(x[..., 0] <= x[..., 1])):
             raise ValueError(f"{what}: expected a lower limit and an upper one, which is not less, got {x}")
         return x
 

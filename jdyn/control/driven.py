@@ -34,7 +34,7 @@ class Driven(DynamicController):
 
     Attributes:
         model: The mechanism.
-        controller: Its outputs are commands, one for each actuator.
+        controller: Its outputs are commands, one for each actuator, or several where it takes so many.
         actuators: The actuators.
     """
 
@@ -50,12 +50,12 @@ class Driven(DynamicController):
         travels, forces = self.outputs(t, q, v, memory)
         return travels.generalized(forces)
 
-    def outputs(self, t: Scalar, q: Array, v: Array, memory: Any) -> tuple[Travels, Float[Array, " nu"]]:
+    def outputs(self, t: Scalar, q: Array, v: Array, memory: Any) -> tuple[Travels, Float[Array, " actuators"]]:
         """Lengths of transmissions, their rates and moments, and the forces along them [N or N m]."""
         travels = self._travels(q, v)
         return travels, self._of(q).forces(self.commands(t, q, v, memory), travels, _states(memory))
 
-    def on_bodies(self, kinematics: Kinematics, forces: Float[Array, " nu"]) -> Float[Array, "nb 6"]:
+    def on_bodies(self, kinematics: Kinematics, forces: Float[Array, " actuators"]) -> Float[Array, "nb 6"]:
         """Forces on bodies of actuators that push some, each in its frame and at its origin, by the forces of all."""
         return forces_on_bodies([each.transmission for each in self.actuators.each], kinematics, forces)
 
@@ -80,10 +80,10 @@ class Driven(DynamicController):
         """Commands of the controller.
 
         Raises:
-            ValueError: if there are more or fewer than actuators.
+            ValueError: if there are more or fewer than actuators take.
         """
         commands = self.controller.force(t, q, v, None if memory is None else memory.controller)
-        names = self.actuators.names
+        names = self.actuators.command_names
         if jnp.shape(commands) != (len(names),):
             raise ValueError(
                 f"controller: expected {len(names)} commands, one for each of the actuators {', '.join(names[:5])}"

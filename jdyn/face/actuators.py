@@ -10,6 +10,8 @@
 from jdyn.actuators import Activation as Activation
 from jdyn.actuators import Actuator as Actuator
 from jdyn.actuators import AffineActuator as AffineActuator
+from jdyn.actuators import Bristles as Bristles
+from jdyn.actuators import Cogging as Cogging
 from jdyn.actuators import Damper as Damper
 from jdyn.actuators import DCMotor as DCMotor
 from jdyn.actuators import Delay as Delay
@@ -18,6 +20,7 @@ from jdyn.actuators import GainedActuator as GainedActuator
 from jdyn.actuators import Integrator as Integrator
 from jdyn.actuators import Lag as Lag
 from jdyn.actuators import Motor as Motor
+from jdyn.actuators import MotorState as MotorState
 from jdyn.actuators import Muscle as Muscle
 from jdyn.actuators import MuscleActivation as MuscleActivation
 from jdyn.actuators import PIDServo as PIDServo

@@ -1,26 +1,35 @@
 """Actuators of MJCF files."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from jdyn.actuators import (
     Activation,
     Actuator,
     AffineActuator,
+    Bristles,
+    Cogging,
+    DCMotor,
     Integrator,
     Lag,
     Motor,
     Muscle,
     MuscleActivation,
+    PIDServo,
     PositionServo,
+    SlewLimit,
     VelocityServo,
+    Winding,
 )
 from jdyn.io.mjcf_tendons import transmission_of
 from jdyn.io.mjcf_translation import Translation
 from jdyn.transmissions import Geared, GearedFrame, GearedJoint, SliderCrank, Transmission
 
 # MuJoCo's kinds of what is read, without their prefixes.
-GAINS, BIASES = ("FIXED", "AFFINE", "MUSCLE"), ("NONE", "AFFINE", "MUSCLE")
-DYNAMICS = ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT", "MUSCLE")
+GAINS, BIASES = ("FIXED", "AFFINE", "MUSCLE", "DCMOTOR", "PID"), ("NONE", "AFFINE", "MUSCLE", "DCMOTOR")
+DYNAMICS = ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT", "MUSCLE", "DCMOTOR", "PID")
 TRANSMISSIONS = ("JOINT", "JOINTINPARENT", "SLIDERCRANK", "SITE", "TENDON")
 
 
@@ -53,6 +62,8 @@ def unread_part(translation: Translation, i: int) -> str:
         return "a bias beside a set point that repeats"
     if m.actuator_plugin[i] >= 0:
         return "a plugin"
+    if unread := _unread_servo(t, i):
+        return unread
     try:
         _actuator(t, i)
     except ValueError as error:
@@ -70,11 +81,15 @@ def _actuator(t: Translation, i: int) -> Actuator:
     gain, bias, _, _ = _kinds(t, i)
     g, b = m.actuator_gainprm[i], m.actuator_biasprm[i]
     affine = b[:3] if bias == "AFFINE" else np.zeros(3)
-    common = {
+    common: dict[str, Any] = {
         "name": t.name("actuator", i), "command_range": _command_range(t, i), "force_range": _force_range(t, i),
-        "activation": _activation(t, i),
     }  # fmt: skip
     transmission = _transmission(t, i)
+    if gain == "DCMOTOR":
+        return _dc_motor(t, i, transmission, common)
+    if gain == "PID":
+        return _servo(t, i, transmission, (-b[1], g[0], -b[2]), m.actuator_dynprm[i, :2], common)
+    common["activation"] = _activation(t, i)
     if gain == bias == "MUSCLE" and np.array_equal(g, b):
         force = g[2] if g[2] >= 0 else g[3] / m.actuator_acc0[i]
         return Muscle(
@@ -145,10 +160,68 @@ def _period(t: Translation, i: int) -> float:
     return 2 * np.pi * float(np.linalg.norm(gear[:3])) if turns else 0.0
 
 
+def _inputs(t: Translation, i: int) -> tuple[str, ...]:
+    """Commands of a servo, as `PIDServo` calls them; empty for an actuator that is none."""
+    known, spec = t.mujoco.mjtCtrlInput, int(t.m.actuator_ctrlspec[i])
+    bits = {"position": known.mjINPUT_POS, "velocity": known.mjINPUT_VEL, "force": known.mjINPUT_FF}
+    return tuple(what for what, bit in bits.items() if spec & int(bit))
+
+
+def _unread_servo(t: Translation, i: int) -> str:
+    """The part of a servo, or of a motor by direct current, that is not read."""
+    m, (gain, bias, dynamics, _) = t.m, _kinds(t, i)
+    if not {gain, bias, dynamics} & {"PID", "DCMOTOR"}:
+        return ""
+    if bias != ("AFFINE" if gain == "PID" else "DCMOTOR") or dynamics not in ("NONE", gain):
+        return f"a gain {gain.lower()} with a bias {bias.lower()} and a state {dynamics.lower()}"
+    if m.actuator_ctrlnum[i] == 0:
+        return "no command"
+    if m.actuator_actlimited[i]:
+        return "limits of its states"
+    prm = m.actuator_dynprm[i]
+    if gain == "PID":
+        return "a constant force of a servo" if m.actuator_biasprm[i, 0] else ""
+    if prm[0] > 0 and prm[2] > 0:
+        return "the inductance of a winding that heats"
+    return "a slew limit of its voltage" if prm[7] > 0 and not _inputs(t, i) else ""
+
+
+def _servo(
+    t: Translation, i: int, transmission: Transmission, gains: Sequence[float], limits: Sequence[float], common: dict
+) -> Actuator:
+    """A servo with the gains kp, ki and kd, and limits of its integral and of its slew, where they are positive."""
+    (kp, ki, kd), (integral, slew), inputs = gains, limits, _inputs(t, i)
+    if inputs == ("position",) and ki == 0 and slew <= 0:
+        return PositionServo(transmission, kp, kd, **common)
+    return PIDServo(
+        transmission, kp, ki, kd, inputs=inputs, derivative="length",
+        slew=SlewLimit(slew, time_constant=t.m.opt.timestep) if slew > 0 else None,
+        integral_range=(-ki * integral, ki * integral) if ki > 0 and integral > 0 else None,
+        **common,
+    )  # fmt: skip
+
+
+def _dc_motor(t: Translation, i: int, transmission: Transmission, common: dict) -> DCMotor:
+    g, b, d = t.m.actuator_gainprm[i], t.m.actuator_biasprm[i], t.m.actuator_dynprm[i]
+    servo = _servo(t, i, transmission, (g[4], g[5], g[6]), (d[8], d[7]), {}) if _inputs(t, i) else None
+    return DCMotor(
+        transmission, g[0], g[1], inductance=d[0] * g[0] if d[0] > 0 else None, servo=servo,
+        winding=Winding(d[3], d[2], ambient=d[4], coefficient=g[2], reference=g[3]) if d[2] > 0 else None,
+        voltage_range=(-g[7], g[7]) if g[7] > 0 else None, current_rate=d[1] if d[1] > 0 else None,
+        cogging=Cogging(*b[:3]) if b[0] else None,
+        bristles=Bristles(b[3], b[4], b[5], stiffness=d[5], damping=d[6]) if d[5] > 0 else None,
+        **common,
+    )  # fmt: skip
+
+
 def _command_range(t: Translation, i: int) -> np.ndarray | None:
-    control = t.m.actuator_ctrladr[i]
-    limited = t.m.actuator_ctrllimited[control] and not t.disabled("CLAMPCTRL")
-    return t.m.actuator_ctrlrange[control] if limited else None
+    m = t.m
+    controls = slice(m.actuator_ctrladr[i], m.actuator_ctrladr[i] + m.actuator_ctrlnum[i])
+    limited = m.actuator_ctrllimited[controls].astype(bool)
+    if t.disabled("CLAMPCTRL") or not np.any(limited):
+        return None
+    ranges = np.where(limited[:, None], m.actuator_ctrlrange[controls], (-np.inf, np.inf))
+    return ranges if len(ranges) > 1 else ranges[0]
 
 
 def _force_range(t: Translation, i: int) -> np.ndarray | None:
@@ -165,7 +238,8 @@ def _force_range(t: Translation, i: int) -> np.ndarray | None:
 def limits_of_joint(t: Translation, i: int) -> bool:
     """Tell whether the joint of an actuator limits the force of all actuators, of which this is the only one."""
     m, joint = t.m, int(t.m.actuator_trnid[i, 0])
-    if not (t.moves_screw(i) and m.jnt_actfrclimited[joint]):
+    # Cogging and friction of a motor come on top of what its own limits are of.
+    if not (t.moves_screw(i) and m.jnt_actfrclimited[joint]) or _kinds(t, i)[0] == "DCMOTOR":
         return False
     return [other for other in range(m.nactuator) if t.is_active(other) and _may_move(t, other, joint)] == [i]
 

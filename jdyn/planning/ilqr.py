@@ -13,6 +13,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree, Scalar
 
+from jdyn.actuators import Actuators
 from jdyn.array import shaped
 from jdyn.control.arguments import inputs, scalar_or
 from jdyn.dynamics.recursion.joint_frames import with_links
@@ -257,7 +258,7 @@ def _inputs(system: System, actuated: Any) -> Array:
         return inputs(system.model, actuated)
     if actuated is not None:
         raise ValueError("actuated: the system has actuators of its own, whose commands are planned; leave it out")
-    return jnp.eye(len(system.actuators), dtype=system.model.dtype)
+    return jnp.eye(len(Actuators(system.actuators).command_names), dtype=system.model.dtype)
 
 
 def _as_cost(function: Callable[..., Scalar]) -> Cost:

@@ -4,6 +4,7 @@ import dataclasses
 
 from jaxtyping import Array, Float
 
+from jdyn.actuators import Actuators
 from jdyn.control import Driven, DynamicController
 from jdyn.control.controller import Around
 from jdyn.simulation.parts import Parts
@@ -11,7 +12,7 @@ from jdyn.simulation.parts import Parts
 
 def checked_action(system: Parts, action: Array) -> Array:
     """An action, if it has the shape of one: commands, or generalized forces."""
-    size = len(system.actuators) or system.model.nv
+    size = len(Actuators(system.actuators).command_names) or system.model.nv
     what = "a command for each actuator" if system.actuators else "a force for each entry of v"
     if action.shape != (size,):
         raise ValueError(f"action: expected shape ({size},), {what} of {system.model.name!r}, got {action.shape}")

@@ -65,7 +65,7 @@ def linearized_step(
     whole = system.state(state.q, state.v, t=t)
     dtype, model = whole.q.dtype, system.model.astype(whole.q.dtype)
     state = dataclasses.replace(whole, parts=whole.parts | state.parts)
-    action_names = Actuators(system.actuators).names if system.actuators else model.topology.v_names
+    action_names = Actuators(system.actuators).command_names if system.actuators else model.topology.v_names
     u = jnp.zeros(len(action_names), dtype) if action is None else checked_action(system, action.astype(dtype))
     nx = deviation_size(state)
 

@@ -249,10 +249,10 @@ def _common(what: str, parts: Sequence[_Placed], each: Sequence[Any]) -> Any:
 
 
 def _controller(model: Model, parts: Sequence[_Placed]) -> DynamicController | None:
-    count = sum(len(part.system.actuators) for part in parts)
+    counts = [len(Actuators(part.system.actuators).command_names) for part in parts]
+    count = sum(counts)
     controllers, first = [], 0
-    for part in parts:
-        own = len(part.system.actuators)
+    for part, own in zip(parts, counts, strict=True):
         if (controller := part.system.controller) is not None:
             if count and not own:
                 raise ValueError(

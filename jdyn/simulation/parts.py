@@ -129,9 +129,10 @@ class Parts(eqx.Module):
         """The controller, through the actuators if there are some."""
         if not self.actuators:
             return with_memory(self.controller)
-        silent = Constant(jnp.zeros(len(self.actuators), self.model.dtype))
+        actuators = Actuators(self.actuators)
+        silent = Constant(jnp.zeros(len(actuators.command_names), self.model.dtype))
         commander = silent if self.controller is None else self.controller
-        return Driven(self.model, with_memory(commander), Actuators(self.actuators))
+        return Driven(self.model, with_memory(commander), actuators)
 
     @property
     def sees_shapes(self) -> bool:

@@ -10,6 +10,8 @@ from jax.test_util import check_grads
 
 import jdyn
 from jdyn.actuators import (
+    Bristles,
+    Cogging,
     DCMotor,
     Delay,
     ElasticDrive,
@@ -39,6 +41,8 @@ def wheel():
 
 
 WHEEL = wheel()
+# The velocity of a ramp, beside its position and no force.
+FEED = jnp.array([0.0, 0.3, 0.0])
 
 
 def moved(actuators, command, t1, q0=0.0, model=WHEEL, **options):
@@ -83,6 +87,55 @@ def test_a_gear_loses_what_its_efficiency_says():
         assert np.isclose(motor.force(command, Travel(0.0, jnp.array(speed)), None), 10 * share)
 
 
+def test_a_servo_finds_the_voltage_of_its_torque():
+    """Without inductance and limits, motor and servo are the servo; at its limit a motor has the current of that."""
+    servo = PIDServo("shaft", kp=3.0, ki=0.0, kd=0.5, inputs=("position", "velocity", "force"))
+    motor, command = DCMotor("shaft", 2.0, 0.1, servo=servo), jnp.array([0.4, -0.2, 0.7])
+    travel = Travel(jnp.array(0.1), jnp.array(0.3))
+    wanted = 3 * 0.3 + 0.5 * -0.5 + 0.7
+    np.testing.assert_allclose(motor.limited_force(command, travel, motor.start(travel)), wanted, rtol=1e-12)
+    weak = DCMotor("shaft", 2.0, 0.1, servo=servo, voltage_range=(-5.0, 5.0))
+    np.testing.assert_allclose(
+        weak.limited_force(command, travel, weak.start(travel)), 0.1 * (5 - 0.03) / 2, rtol=1e-12
+    )
+    driven = DCMotor("shaft", 2.0, 0.1, inductance=0.1, servo=servo, winding=Winding(1.0, 1.0), current_rate=3.0)
+
+    def torque(command, length, velocity):
+        state = driven.start(Travel(length, velocity))._replace(current=jnp.array(1.3))
+        rates = driven.limited_rate(command, Travel(length, velocity), state)
+        return driven.limited_force(command, Travel(length, velocity), state) + rates.temperature
+
+    check_grads(torque, (command, 0.1, 0.3), order=1, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_bristles_of_a_motor_are_those_of_its_joint():
+    """Stick and slip of a wheel on a slow shaft, by the friction of the motor and by that of the joint."""
+    numbers = {"coulomb": 0.5, "static": 0.9, "stribeck_speed": 0.05, "stiffness": 200.0, "damping": 2.0}
+    pull = PositionServo("shaft", kp=4.0, activation=Integrator(), name="pull")
+    solver = {"solver": jdyn.solvers.Rodas5P(), "max_steps": 20_000}
+    motor = DCMotor("shaft", 1.0, 0.1, bristles=Bristles(**numbers))
+    of_motor = moved([pull, motor], (0.2, 0.0), 10.0, **solver)
+    silent = DCMotor("shaft", 1.0, 0.1, name="shaft")
+    system = jdyn.System(
+        WHEEL, actuators=[pull, silent], controller=jdyn.control.Constant(jnp.array([0.2, 0.0])),
+        elements=[jdyn.elements.LuGreFriction("shaft", **numbers)],
+    )  # fmt: skip
+    of_joint = jdyn.simulate(system, system.state(), 10.0, saveat=jnp.linspace(0, 10.0, 11), **TIGHT, **solver)
+    np.testing.assert_allclose(of_motor.q, of_joint.q, atol=1e-7)
+    # It sticks first, and then follows.
+    assert of_motor.q[1, 0] < 0.01 and of_motor.q[-1, 0] > 1.0
+
+
+@pytest.mark.slow
+def test_a_motor_cogs_into_its_notches():
+    """From rest beside a notch it falls to the depth of that: ½ J ω² is the drop of A cos(n l) / n."""
+    motion = moved([DCMotor("shaft", 1.0, 1e-9, cogging=Cogging(-2.0, 3.0))], 0.0, 2.0, q0=0.3)
+    energy = 0.5 * motion.v[:, 0] ** 2 - 2 / 3 * jnp.cos(3 * motion.q[:, 0])
+    np.testing.assert_allclose(energy, energy[0], atol=1e-8)
+    assert jnp.max(jnp.abs(motion.v)) > 0.5
+
+
 @pytest.mark.slow
 def test_a_servo_has_its_bandwidth():
     """kp and kd on a wheel of inertia J: ω₀² = kp / J, and the response to a step of a critically damped one."""
@@ -101,6 +154,34 @@ def test_an_integral_leaves_no_error_and_a_set_point_slews():
     slewing = PIDServo("shaft", kp=1e4, ki=0.0, kd=2e2, slew=SlewLimit(0.5))
     motion = moved([slewing], 1.0, 1.0)
     np.testing.assert_allclose(motion.q[2:, 0], 0.5 * motion.ts[2:], atol=1e-7)
+
+
+@pytest.mark.slow
+def test_servos_take_several_commands():
+    """A servo that knows the velocity of its goal follows a ramp without lag; each command pushes with its gain."""
+    servo = PIDServo("shaft", kp=25.0, ki=0.0, kd=10.0, inputs=("position", "velocity", "force"))
+    system = jdyn.System(WHEEL, actuators=[servo], controller=lambda t, q, v: jnp.array([0.3, 0.0, 0.0]) * t + FEED)
+    motion = jdyn.simulate(system, system.state(jnp.zeros(1), jnp.full(1, 0.3)), 2.0, **TIGHT)
+    np.testing.assert_allclose(motion.q[-1], 0.6, atol=1e-8)
+    step = system.linearize_step(system.state(), dt=0.01)
+    assert step.action_names == ("shaft.position", "shaft.velocity", "shaft.force")
+    np.testing.assert_allclose(step.B[1] / step.B[1, 2], [25.0, 10.0, 1.0], rtol=1e-9)
+
+
+def test_several_commands_have_names_and_limits():
+    servo = PIDServo("shaft", kp=25.0, ki=0.0, kd=10.0, inputs=("position", "velocity"))
+    limited = PIDServo("shaft", 1.0, 0.0, 1.0, inputs=("position", "velocity"), command_range=((-1.0, 1.0), (0.0, 9.0)))
+    np.testing.assert_array_equal(limited.limited_command(jnp.array([2.0, -1.0])), [1.0, 0.0])
+    system = jdyn.System(WHEEL, actuators=[servo, Motor("shaft", name="motor")])
+    with pytest.raises(ValueError, match=r"expected shape \(3,\), a command for each actuator .* got \(2,\)"):
+        system.step(system.state(), jnp.zeros(2))
+    with pytest.raises(ValueError, match=r"expected 3 commands, .* shaft\.position, shaft\.velocity, motor, got"):
+        system.but(controller=jdyn.control.Constant(jnp.zeros(2))).step(system.state())
+    pair = jdyn.merge({"left": system, "right": system})
+    with pytest.raises(ValueError, match=r"action: expected shape \(6,\)"):
+        pair.step(pair.state(), jnp.zeros(4))
+    with pytest.raises(ValueError, match=r'PIDServo\.inputs: expected some of "position", "velocity", "force", got'):
+        PIDServo("shaft", 1.0, 0.0, inputs=("force", "position"))
 
 
 def test_dead_time_is_that_of_many_lags():

@@ -82,6 +82,33 @@ TRANSMISSIONS = """<mujoco><option gravity="0 0 -9.81"><flag contact="disable"/>
   <actuatorfrc actuator="ball"/><actuatorfrc actuator="turned"/><actuatorvel actuator="ball in parent"/>
 </sensor></mujoco>"""
 
+STEP = 0.01
+DRIVES = f"""<mujoco><option timestep="{STEP}"><flag contact="disable"/></option>
+<worldbody>
+  <body><joint name="a" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03"/>
+    <body pos="0.3 0 0"><joint name="b" axis="0 0 1"/><geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03"/>
+      <body pos="0.3 0 0"><joint name="c" type="slide" axis="1 0 0"/><geom size="0.05"/></body></body></body>
+</worldbody>
+<actuator>
+  <pid name="plain" joint="a" kp="3" kv="2" input="pos"/>
+  <pid name="both" joint="a" kp="3" kv="2" ctrlrange="-1 1" gear="2" forcerange="-4 5"/>
+  <pid name="velocity" joint="a" kp="0" kv="2" input="vel"/>
+  <pid name="wound" joint="b" kp="3" kv="2" ki="1.5" imax="0.4" input="pos"/>
+  <pid name="slewing" joint="b" kp="3" kv="2" ki="1.5" slewmax="60" input="pos ff" forcerange="-9 9"/>
+  <pid name="all" joint="c" kp="3" kv="2" ki="1.5" imax="3" slewmax="90" input="pos vel ff"/>
+  <dcmotor name="bare" joint="a" motorconst="0.1 0.2" resistance="2" gear="3"/>
+  <dcmotor name="limited" joint="a" motorconst="0.1" resistance="2" saturation="0.05 0 0" cogging="0.3 2 1"/>
+  <dcmotor name="warm" joint="b" motorconst="0.1" resistance="2" thermal="1.5 2 0 0.05 20 23"/>
+  <dcmotor name="slow" joint="b" motorconst="0.1" resistance="2" inductance="0.3" saturation="0.05 0 0.2"/>
+  <dcmotor name="rough" joint="c" motorconst="0.1" resistance="2" lugre="11 12 13 14 15"/>
+  <dcmotor name="driven" joint="c" motorconst="0.1" resistance="2" controller="1 0 3 0 0 12" input="pos vel ff"
+    thermal="1.5 2 0 0.05 20 23"/>
+  <dcmotor name="everything" joint="a" motorconst="0.1" resistance="2" controller="1 2 3 70 0.5 60" input="pos"
+    inductance="0.3" cogging="0.3 2 1" lugre="11 12 13 14 15"/>
+</actuator>
+<sensor><actuatorfrc actuator="all"/><actuatorpos actuator="everything"/><actuatorfrc actuator="driven"/></sensor>
+</mujoco>"""
+
 ASSETS = pathlib.Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 # Rounding of some tens of bodies, relative to the largest entry.
 TOLERANCE = 1e-11
@@ -152,6 +179,77 @@ def test_all_kinds():
     assert_as_in_mujoco(KINDS)
 
 
+def drive_states(actuator, numbers, reached=None):
+    """A state as jdyn has it from MuJoCo's numbers: those that a drive has of slew, integral, temperature, bristles and
+    current. The set point that slews may have moved on already."""
+    motor, left = isinstance(actuator, jdyn.actuators.DCMotor), list(numbers)
+    servo = actuator.servo if motor else actuator
+    state = None
+    if isinstance(servo, jdyn.actuators.PIDServo):
+        goal = left.pop(0) if servo.slew is not None else None
+        goal = goal if reached is None or goal is None else reached
+        state = (servo.ki * left.pop(0) if servo.ki else 0.0, goal)
+    if not motor:
+        return state
+    temperature = left.pop(0) + actuator.winding.ambient if actuator.winding else None
+    bending = left.pop(0) if actuator.bristles else None
+    current = left.pop(0) if actuator.inductance is not None else None
+    state = jdyn.actuators.MotorState(current, temperature, bending, state)
+    return state if jax.tree.leaves(state) else None
+
+
+def drive_rates(actuator, rate):
+    """MuJoCo's rates from jdyn's."""
+    servo = getattr(actuator, "servo", actuator)
+    motor = rate if isinstance(actuator, jdyn.actuators.DCMotor) else jdyn.actuators.MotorState(servo=rate)
+    integral, goal = motor.servo if isinstance(servo, jdyn.actuators.PIDServo) else (None, None)
+    integral = integral / servo.ki if integral is not None and servo.ki else None
+    return [x for x in (goal, integral, motor.temperature, motor.bending, motor.current) if x is not None]
+
+
+@pytest.mark.slow
+def test_all_drives():
+    """Servos and motors of MuJoCo 4. Its servos act by the set point at the end of a step, and so do jdyn's here; its
+    motors do so by the current there, unless `actearly` is off."""
+    system, compiled = systems(DRIVES)
+    compiled.actuator_actearly[:] = 0
+    data, rng = mujoco.MjData(compiled), np.random.default_rng(0)
+    names = [compiled.actuator(i).name for i in range(compiled.nactuator)]
+    assert [each.name for each in system.actuators] == names and len(system.sensors) == compiled.nsensor
+    for _ in range(50):
+        mujoco.mj_resetData(compiled, data)
+        data.qpos[:], data.qvel[:] = rng.normal(size=compiled.nq), rng.normal(size=compiled.nv)
+        data.ctrl[:], data.act[:] = 2 * rng.normal(size=compiled.nu), rng.uniform(-0.5, 1, size=compiled.na)
+        for name, place, limit in (("wound", 0, 0.4), ("everything", 1, 0.5)):
+            # Integrals get no farther than to their limits.
+            integral = compiled.actuator_actadr[names.index(name)] + place
+            data.act[integral] = np.clip(data.act[integral], -limit, limit)
+        mujoco.mj_forward(compiled, data)
+        begun, moved = {}, {}
+        for i, (name, actuator) in enumerate(zip(names, system.actuators, strict=True)):
+            first = max(compiled.actuator_actadr[i], 0)
+            numbers = data.act[first : first + compiled.actuator_actnum[i]]
+            state = drive_states(actuator, numbers)
+            if state is not None:
+                begun[name] = jax.tree.map(jnp.asarray, state)
+                reached = numbers[0] + STEP * data.act_dot[first] if len(numbers) else None
+                moved[name] = jax.tree.map(jnp.asarray, drive_states(actuator, numbers, reached))
+        q, v, commands = jnp.asarray(data.qpos), jnp.asarray(data.qvel), jnp.asarray(data.ctrl)
+        tau, later, a, seen = ours(system, q, v, commands, moved)
+        _, rates, _, _ = ours(system, q, v, commands, begun)
+        assert_close(tau, data.qfrc_actuator, "forces of actuators")
+        assert_close(a, data.qacc, "accelerations")
+        assert_close([seen[each.name] for each in system.sensors], data.sensordata, "sensors")
+        for i, (name, actuator) in enumerate(zip(names, system.actuators, strict=True)):
+            if name in begun:
+                slews = getattr(getattr(actuator, "servo", actuator), "slew", None) is not None
+                found = drive_rates(actuator, later[name])
+                found = [drive_rates(actuator, rates[name])[0], *found[1:]] if slews else found
+                first = compiled.actuator_actadr[i]
+                assert len(found) == compiled.actuator_actnum[i]
+                assert_close(np.array(found), data.act_dot[first : first + len(found)], name)
+
+
 @pytest.mark.slow
 def test_all_transmissions():
     assert_as_in_mujoco(TRANSMISSIONS)
@@ -215,3 +313,16 @@ def test_what_is_not_read_is_named():
     assert len(system.actuators) == 12
     with pytest.warns(jdyn.ModelWarning, match="jdyn.load_system reads actuators"):
         jdyn.load(KINDS)
+    drives = DRIVES.replace(
+        "</actuator>",
+        """
+        <dcmotor name="short" joint="b" motorconst="1" resistance="1" input="none"/>
+        <dcmotor name="hot" joint="b" motorconst="1" resistance="1" inductance="1" thermal="1 2 0 0.05 20 20"/>
+        <general name="made up" joint="b" gaintype="pid" gainprm="0" biastype="affine" biasprm="1 -2 -3"/>
+        </actuator>""",
+    )
+    named = (
+        r"short \(no command\), hot \(the inductance of a winding that heats\), made up \(a constant force of a servo\)"
+    )
+    with pytest.warns(jdyn.ModelWarning, match=named):
+        jdyn.load_system(drives)
