@@ -22,4 +22,5 @@ from jdyn.actuators.gained import Motor as Motor
 from jdyn.actuators.gained import PositionServo as PositionServo
 from jdyn.actuators.gained import VelocityServo as VelocityServo
 from jdyn.actuators.muscle import Muscle as Muscle
+from jdyn.actuators.orientation import OrientationServo as OrientationServo
 from jdyn.actuators.pid import PIDServo as PIDServo

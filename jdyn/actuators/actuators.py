@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PyTree
 from jdyn.actuators.actuator import Actuator, Travel
 from jdyn.array import with_fields
 from jdyn.model import Model
-from jdyn.transmissions import Travels
+from jdyn.transmissions import Travels, rows_of
 
 States = dict[str, Any]
 
@@ -37,20 +37,26 @@ class Actuators(eqx.Module):
         each = zip(self.names, self.each, strict=True)
         return tuple(f"{name}.{what}" if what else name for name, actuator in each for what in _inputs(actuator))
 
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Number of lengths that each acts along."""
+        return tuple(each.transmission.count for each in self.each)
+
     def travels(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Travels:
         """Lengths of their transmissions, rates and moments."""
         return Travels.at([each.transmission for each in self.each], model, q, v)
 
     def start(self, travels: Travels) -> States:
         """States where a motion starts."""
-        travel = zip(travels.lengths, travels.velocities, strict=True)
-        started = (each.start(Travel(*at)) for each, at in zip(self.each, travel, strict=True))
+        started = (each.start(at) for each, at in zip(self.each, self._travel_of_each(travels), strict=True))
         return {name: state for name, state in zip(self.names, started, strict=True) if state is not None}
 
-    def forces(self, commands: Float[Array, " nu"], travels: Travels, states: States) -> Float[Array, " actuators"]:
-        """Forces along the transmissions [N or N m]."""
+    def forces(self, commands: Float[Array, " nu"], travels: Travels, states: States) -> Float[Array, " rows"]:
+        """Forces along the transmissions, in the rows of travels [N or N m]."""
         numbers, forces = zip(*self._by_kind("limited_force", commands, travels, states), strict=True)
-        return jnp.concatenate(forces)[np.argsort(np.concatenate(numbers))].astype(travels.lengths.dtype)
+        places, rows = np.arange(sum(self.counts)), rows_of(self.counts)
+        order = np.argsort(np.concatenate([np.atleast_1d(places[rows[i]]) for kind in numbers for i in kind]))
+        return jnp.concatenate([jnp.ravel(x) for x in forces])[order].astype(travels.lengths.dtype)
 
     def rates(self, commands: Float[Array, " nu"], travels: Travels, states: States) -> States:
         """Rates of the states."""
@@ -61,15 +67,20 @@ class Actuators(eqx.Module):
 
     def slopes(
         self, commands: Float[Array, " nu"], travels: Travels, states: States
-    ) -> tuple[Float[Array, " actuators"], Float[Array, " actuators"]]:
-        """Slopes by which forces fall with the length of their transmission, and with its rate."""
-        ones, zeros = jnp.ones_like(travels.lengths), jnp.zeros_like(travels.lengths)
+    ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
+        """Slopes by which forces fall with the length of their transmission, and with its rate; where it has several,
+        each with its own."""
+        zeros = jnp.zeros_like(travels.lengths)
+        # Which of its lengths a row is.
+        number = np.concatenate([np.arange(count) for count in self.counts])
+        alone = [jnp.asarray(number == i, zeros.dtype) for i in range(max(self.counts))]
 
         def forces(lengths, velocities):
             return self.forces(commands, travels._replace(lengths=lengths, velocities=velocities), states)
 
         _, change = jax.linearize(forces, travels.lengths, travels.velocities)
-        return -change(ones, zeros), -change(zeros, ones)
+        by_length = sum((one * change(one, zeros) for one in alone), start=zeros)
+        return -by_length, -sum((one * change(zeros, one) for one in alone), start=zeros)
 
     def _by_kind(
         self, name: str, commands: Array, travels: Travels, states: States
@@ -82,19 +93,21 @@ class Actuators(eqx.Module):
 
         bare = [with_fields(each, name="", transmission=None) for each in self.each]
         memories, of_each = [states.get(name) for name in self.names], self._split(commands)
-        for i, each in enumerate(zip(bare, memories, strict=True)):
+        travel_of_each = self._travel_of_each(travels)
+        for i, each in enumerate(zip(bare, memories, travel_of_each, strict=True)):
             leaves, structure = jax.tree.flatten(each)
             # What is no number, such as a function, cannot be stacked.
             alike = tuple(jnp.shape(x) if eqx.is_array_like(x) else id(x) for x in leaves)
             kinds.setdefault((structure, alike), []).append(i)
         for numbers in kinds.values():
-            arguments = [
-                (bare[i], of_each[i], Travel(travels.lengths[i], travels.velocities[i]), memories[i]) for i in numbers
-            ]
+            arguments = [(bare[i], of_each[i], travel_of_each[i], memories[i]) for i in numbers]
             if len(numbers) == 1:
                 yield numbers, jax.tree.map(lambda x: x[None], method(*arguments[0]))
             else:
                 yield numbers, jax.vmap(method)(*jax.tree.map(lambda *x: jnp.stack(x), *arguments))
+
+    def _travel_of_each(self, travels: Travels) -> list[Travel]:
+        return [Travel(travels.lengths[row], travels.velocities[row]) for row in rows_of(self.counts)]
 
     def _split(self, commands: Float[Array, " nu"]) -> list[Array]:
         """The command of each actuator, an array for one with several."""

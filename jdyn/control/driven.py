@@ -50,12 +50,12 @@ class Driven(DynamicController):
         travels, forces = self.outputs(t, q, v, memory)
         return travels.generalized(forces)
 
-    def outputs(self, t: Scalar, q: Array, v: Array, memory: Any) -> tuple[Travels, Float[Array, " actuators"]]:
+    def outputs(self, t: Scalar, q: Array, v: Array, memory: Any) -> tuple[Travels, Float[Array, " rows"]]:
         """Lengths of transmissions, their rates and moments, and the forces along them [N or N m]."""
         travels = self._travels(q, v)
         return travels, self._of(q).forces(self.commands(t, q, v, memory), travels, _states(memory))
 
-    def on_bodies(self, kinematics: Kinematics, forces: Float[Array, " actuators"]) -> Float[Array, "nb 6"]:
+    def on_bodies(self, kinematics: Kinematics, forces: Float[Array, " rows"]) -> Float[Array, "nb 6"]:
         """Forces on bodies of actuators that push some, each in its frame and at its origin, by the forces of all."""
         return forces_on_bodies([each.transmission for each in self.actuators.each], kinematics, forces)
 

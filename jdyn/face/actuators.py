@@ -23,6 +23,7 @@ from jdyn.actuators import Motor as Motor
 from jdyn.actuators import MotorState as MotorState
 from jdyn.actuators import Muscle as Muscle
 from jdyn.actuators import MuscleActivation as MuscleActivation
+from jdyn.actuators import OrientationServo as OrientationServo
 from jdyn.actuators import PIDServo as PIDServo
 from jdyn.actuators import PositionServo as PositionServo
 from jdyn.actuators import SlewLimit as SlewLimit

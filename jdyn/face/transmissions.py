@@ -6,7 +6,9 @@
 5.0 [ 0. 50.]
 """
 
+from jdyn.transmissions import BallOrientation as BallOrientation
 from jdyn.transmissions import FixedTendon as FixedTendon
+from jdyn.transmissions import FrameOrientation as FrameOrientation
 from jdyn.transmissions import Geared as Geared
 from jdyn.transmissions import GearedFrame as GearedFrame
 from jdyn.transmissions import GearedJoint as GearedJoint

@@ -4,8 +4,8 @@
   (`jdyn.ImpactLimits`) and events alone. Meshes touch as convex hulls or as convex parts, height fields as surfaces.
 - Constraints are rigid where MuJoCo's equalities are soft. Equalities of tendons around bodies, curved ones of tendons,
   and deformable bodies of MuJoCo files are named in a warning and left out, and so are actuators on bodies, those with
-  plugins, servos of orientations (SO(3)), and delays of commands.
-  Rays meet meshes as their hulls; rangefinders and distances are read where collision shapes are all that they see.
+  plugins, and delays of commands. Rays meet meshes as their hulls; rangefinders and distances are read where collision
+  shapes are all that they see.
   `jdyn.load_system` has the springs, dampers, friction and stops of tendons, `jdyn.load` has not.
 - Of URDF files actuators are read, not sensors: those of `<ros2_control>` are named, those of Gazebo are not.
   Interfaces for positions and velocities become motors unless the file has their gains; transmissions of types other

@@ -17,6 +17,7 @@ from jdyn.actuators import (
     Motor,
     Muscle,
     MuscleActivation,
+    OrientationServo,
     PIDServo,
     PositionServo,
     SlewLimit,
@@ -25,12 +26,20 @@ from jdyn.actuators import (
 )
 from jdyn.io.mjcf_tendons import transmission_of
 from jdyn.io.mjcf_translation import Translation
-from jdyn.transmissions import Geared, GearedFrame, GearedJoint, SliderCrank, Transmission
+from jdyn.transmissions import (
+    BallOrientation,
+    FrameOrientation,
+    Geared,
+    GearedFrame,
+    GearedJoint,
+    SliderCrank,
+    Transmission,
+)
 
 # MuJoCo's kinds of what is read, without their prefixes.
-GAINS, BIASES = ("FIXED", "AFFINE", "MUSCLE", "DCMOTOR", "PID"), ("NONE", "AFFINE", "MUSCLE", "DCMOTOR")
+GAINS, BIASES = ("FIXED", "AFFINE", "MUSCLE", "DCMOTOR", "PID", "SO3"), ("NONE", "AFFINE", "MUSCLE", "DCMOTOR", "SO3")
 DYNAMICS = ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT", "MUSCLE", "DCMOTOR", "PID")
-TRANSMISSIONS = ("JOINT", "JOINTINPARENT", "SLIDERCRANK", "SITE", "TENDON")
+TRANSMISSIONS = ("JOINT", "JOINTINPARENT", "SLIDERCRANK", "SITE", "TENDON", "SO3")
 
 
 def read_actuators(translation: Translation) -> tuple[list[int], list[int]]:
@@ -87,6 +96,12 @@ def _actuator(t: Translation, i: int) -> Actuator:
     transmission = _transmission(t, i)
     if gain == "DCMOTOR":
         return _dc_motor(t, i, transmission, common)
+    if gain == "SO3":
+        largest = common.pop("force_range")
+        how = "quaternion" if m.actuator_ctrlspec[i] == t.mujoco.mjtCtrlChart.mjCHART_QUAT else "vector"
+        return OrientationServo(
+            transmission, g[0], -b[2], largest=None if largest is None else largest[1], command=how, **common
+        )
     if gain == "PID":
         return _servo(t, i, transmission, (-b[1], g[0], -b[2]), m.actuator_dynprm[i, :2], common)
     common["activation"] = _activation(t, i)
@@ -137,6 +152,10 @@ def _transmission(t: Translation, i: int) -> Transmission:
         case "TENDON":
             tendon = transmission_of(t, target)
             return tendon if gear[0] == 1 else Geared(tendon, gear[0])
+        case "SO3":
+            if other >= 0:
+                return FrameOrientation(t.sites[target], t.sites[other])
+            return BallOrientation(t.joints[target])
     in_parent = kind == "JOINTINPARENT"
     if _is_free(t, target):
         # MuJoCo pushes along axes of the world, and turns about those of the body.
@@ -169,7 +188,13 @@ def _inputs(t: Translation, i: int) -> tuple[str, ...]:
 
 def _unread_servo(t: Translation, i: int) -> str:
     """The part of a servo, or of a motor by direct current, that is not read."""
-    m, (gain, bias, dynamics, _) = t.m, _kinds(t, i)
+    m, (gain, bias, dynamics, transmission) = t.m, _kinds(t, i)
+    if "SO3" in (gain, bias, transmission):
+        if not gain == bias == transmission:
+            return f"a gain {gain.lower()} with a bias {bias.lower()} of {transmission.lower()}"
+        if dynamics != "NONE":
+            return f"an orientation with a state {dynamics.lower()}"
+        return "a constant torque of an orientation" if m.actuator_biasprm[i, 0] else ""
     if not {gain, bias, dynamics} & {"PID", "DCMOTOR"}:
         return ""
     if bias != ("AFFINE" if gain == "PID" else "DCMOTOR") or dynamics not in ("NONE", gain):

@@ -33,7 +33,7 @@ class ActuatorForce(_ActuatorSensor):
         actuator: Name of the actuator.
     """
 
-    def value(self, reading: Reading) -> Scalar:
+    def value(self, reading: Reading) -> Scalar | Float[Array, "3"]:
         return reading.of_actuators.forces[reading.actuator(self.actuator)]
 
 
@@ -51,7 +51,7 @@ class ActuatorPosition(_ActuatorSensor):
         actuator: Name of the actuator.
     """
 
-    def value(self, reading: Reading) -> Scalar:
+    def value(self, reading: Reading) -> Scalar | Float[Array, "3"]:
         return reading.of_actuators.lengths[reading.actuator(self.actuator)]
 
 
@@ -69,7 +69,7 @@ class ActuatorVelocity(_ActuatorSensor):
         actuator: Name of the actuator.
     """
 
-    def value(self, reading: Reading) -> Scalar:
+    def value(self, reading: Reading) -> Scalar | Float[Array, "3"]:
         return reading.of_actuators.velocities[reading.actuator(self.actuator)]
 
 

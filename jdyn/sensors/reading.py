@@ -16,6 +16,7 @@ from jdyn.model import WORLD, Model, checked
 from jdyn.sensors.surroundings import Surroundings
 from jdyn.spatial import SpatialInertia, Transform
 from jdyn.terminal.messages import unknown
+from jdyn.transmissions import rows_of
 
 
 class PointLoads(eqx.Module):
@@ -92,13 +93,15 @@ class ActuatorReadings(eqx.Module):
         velocities: Rates of these [m/s or rad/s].
         forces: Along the transmissions [N or N m].
         generalized: What they do together [N m or N].
+        counts: Number of lengths that each has, in rows that follow each other; one if left out.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
-    lengths: Float[Array, " nu"]
-    velocities: Float[Array, " nu"]
-    forces: Float[Array, " nu"]
+    lengths: Float[Array, " rows"]
+    velocities: Float[Array, " rows"]
+    forces: Float[Array, " rows"]
     generalized: Float[Array, " nv"]
+    counts: tuple[int, ...] | None = eqx.field(static=True, default=None)
 
 
 class Reading(eqx.Module):
@@ -201,8 +204,8 @@ class Reading(eqx.Module):
             raise ValueError("sensors: a sensor that asks for shapes says so by `uses_shapes`")
         return self.surroundings
 
-    def actuator(self, name: str) -> int:
-        """Number of an actuator.
+    def actuator(self, name: str) -> Any:
+        """Row of an actuator in `of_actuators`, or rows of one along several lengths.
 
         Raises:
             ValueError: if there is no such actuator.
@@ -210,7 +213,8 @@ class Reading(eqx.Module):
         names = self.of_actuators.names
         if name not in names:
             raise ValueError(unknown("actuator", name, names))
-        return names.index(name)
+        counts = self.of_actuators.counts
+        return names.index(name) if counts is None else rows_of(counts)[names.index(name)]
 
     @functools.cached_property
     def accelerations(self) -> Float[Array, "nb 6"]:

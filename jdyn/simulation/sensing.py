@@ -109,8 +109,8 @@ def use_actuators(sensors: Sequence[Sensor]) -> bool:
 def _outputs(driven: Driven, t: Scalar, y: State) -> ActuatorReadings:
     """Lengths, speeds and forces of actuators."""
     travels, forces = driven.outputs(t, y.q, y.v, controller_memory(y))
-    names = driven.actuators.names
-    return ActuatorReadings(names, travels.lengths, travels.velocities, forces, travels.generalized(forces))
+    names, counts = driven.actuators.names, driven.actuators.counts
+    return ActuatorReadings(names, travels.lengths, travels.velocities, forces, travels.generalized(forces), counts)
 
 
 def _with_forces(reading, field, y, known, tau, outputs):

@@ -154,13 +154,17 @@ class Geared(Transmission):
     transmission: Transmission
     gear: Scalar = eqx.field(converter=as_numbers)
 
-    def length(self, kinematics: Kinematics) -> Scalar:
+    @property
+    def count(self) -> int:
+        return self.transmission.count
+
+    def length(self, kinematics: Kinematics) -> Scalar | Float[Array, " count"]:
         return self.gear * self.transmission.length(kinematics)
 
-    def moments(self, kinematics: Kinematics) -> Float[Array, " nv"]:
+    def moments(self, kinematics: Kinematics) -> Float[Array, "*count nv"]:
         return self.gear * self.transmission.moments(kinematics)
 
-    def on_bodies(self, kinematics: Kinematics) -> Float[Array, "nb 6"] | None:
+    def on_bodies(self, kinematics: Kinematics) -> Float[Array, "*count nb 6"] | None:
         pushed = self.transmission.on_bodies(kinematics)
         return None if pushed is None else self.gear * pushed
 

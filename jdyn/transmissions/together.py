@@ -16,7 +16,7 @@ from jdyn.transmissions.transmission import Transmission
 
 
 class Travels(NamedTuple):
-    """Lengths of transmissions, their rates, and moment arms, a row for each.
+    """Lengths of transmissions, their rates, and moment arms, a row for each of them; some have several.
 
     Attributes:
         lengths: l [m or rad].
@@ -42,16 +42,24 @@ class Travels(NamedTuple):
         others = [i for i in range(len(transmissions)) if i not in screws]
         parts = [_of_screws([transmissions[i] for i in screws], kinematics)] if screws else []
         parts += [
-            (each.length(kinematics)[None], each.moments(kinematics)[None])
+            (jnp.atleast_1d(each.length(kinematics)), jnp.atleast_2d(each.moments(kinematics)))
             for each in map(transmissions.__getitem__, others)
         ]
-        order = np.argsort([*screws, *others])
-        lengths, moments = (jnp.concatenate(rows)[order] for rows in zip(*parts, strict=True))
+        rows = rows_of([each.count for each in transmissions])
+        places = np.arange(sum(len(part) for part, _ in parts))
+        order = np.argsort(np.concatenate([np.atleast_1d(places[rows[i]]) for i in [*screws, *others]]))
+        lengths, moments = (jnp.concatenate(each)[order] for each in zip(*parts, strict=True))
         return cls(lengths, dot(moments, v), moments)
 
     def generalized(self, forces: Float[Array, " n"]) -> Float[Array, " nv"]:
         """Generalized forces of forces along the transmissions [N m or N]."""
         return dot(forces, self.moments)
+
+
+def rows_of(counts: Sequence[int]) -> list[int | slice]:
+    """Row of each transmission in `Travels`, or rows of one with several lengths, by how many each has."""
+    ends = np.cumsum(counts).tolist()
+    return [end - 1 if count == 1 else slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
 
 def forces_on_bodies(
@@ -60,9 +68,10 @@ def forces_on_bodies(
     """Forces on bodies of forces along transmissions, each in its frame and at its origin, without those that act on
     joints alone."""
     total = jnp.zeros_like(kinematics.velocities)
-    for transmission, force in zip(transmissions, forces, strict=True):
+    for transmission, row in zip(transmissions, rows_of([each.count for each in transmissions]), strict=True):
+        force = forces[row]
         if (pushed := transmission.on_bodies(kinematics)) is not None:
-            total = total + force * pushed
+            total = total + (force * pushed if transmission.count == 1 else jnp.tensordot(force, pushed, 1))
     return total
 
 

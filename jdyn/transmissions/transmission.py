@@ -25,21 +25,26 @@ class Transmission(eqx.Module):
     >>> print(jdyn.simulate(system, system.state(jnp.array([jnp.pi / 2])), 0.01).tau[0])
     [-1.]
 
+    An orientation has three such lengths, as a vector, and a row of moments and forces on bodies for each of them;
+    actuators for it see vectors.
+
     Attributes:
         uses_bodies: Whether methods look at bodies and frames, not at `kinematics.q` alone.
+        count: Number of its lengths; one where that is no vector.
     """
 
     uses_bodies: ClassVar[bool] = True
+    count: ClassVar[int] = 1
 
     @abc.abstractmethod
-    def length(self, kinematics: Kinematics) -> Scalar:
+    def length(self, kinematics: Kinematics) -> Scalar | Float[Array, " count"]:
         """Length in one state [m or rad]."""
 
     @abc.abstractmethod
-    def moments(self, kinematics: Kinematics) -> Float[Array, " nv"]:
+    def moments(self, kinematics: Kinematics) -> Float[Array, "*count nv"]:
         """Slopes of the length along the axes of v, which are moment arms: its rate is `moments @ v`."""
 
-    def on_bodies(self, kinematics: Kinematics) -> Float[Array, "nb 6"] | None:
+    def on_bodies(self, kinematics: Kinematics) -> Float[Array, "*count nb 6"] | None:
         """Forces on bodies of a unit force along it, each in its frame and at its origin, as load cells feel them; None
         if it acts on joints alone, as here."""
         return None

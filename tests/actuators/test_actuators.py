@@ -19,6 +19,7 @@ from jdyn.actuators import (
     Lag,
     Motor,
     Muscle,
+    OrientationServo,
     PIDServo,
     PositionServo,
     SlewLimit,
@@ -26,7 +27,7 @@ from jdyn.actuators import (
     VelocityServo,
     Winding,
 )  # fmt: skip
-from jdyn.transmissions import GearedJoint
+from jdyn.transmissions import BallOrientation, FrameOrientation, GearedJoint
 
 pytestmark = pytest.mark.fast_compile
 
@@ -317,3 +318,42 @@ def test_what_does_not_fit_is_said():
         jdyn.System(WHEEL, actuators=Motor("shaft"))
     with pytest.raises(ValueError, match="transmission: expected the name of a joint"):
         Motor(3.0)
+
+
+def top():
+    """A body on a ball joint that would turn about any axis as easily."""
+    builder = jdyn.Builder("top", gravity=(0.0, 0.0, 0.0))
+    builder.add_link("body", jdyn.Ball(), joint_name="ball", mass=1.0, inertia=(2.0, 2.0, 2.0))
+    return builder.build()
+
+
+@pytest.mark.slow
+def test_an_orientation_is_reached_by_the_shortest_way():
+    """About one axis: J d²α/dt² = −kp α − kd dα/dt, critically damped; a command of 3π/2 is one of −π/2."""
+    servo = OrientationServo(BallOrientation("ball"), kp=50.0, kd=20.0)
+    axis = np.array([2.0, -1.0, 2.0]) / 3
+    aligned = jdyn.System(top(), actuators=[servo], controller=jdyn.control.Constant(jnp.asarray(1.5 * np.pi * axis)))
+    turns = jdyn.simulate(aligned, aligned.state(), 2.0, saveat=jnp.linspace(0, 2, 11), **TIGHT)
+    angle = -0.5 * np.pi * (1 - (1 + 5 * turns.ts) * np.exp(-5 * turns.ts))
+    half = np.concatenate([np.cos(angle / 2)[:, None], np.sin(angle / 2)[:, None] * axis], axis=1)
+    np.testing.assert_allclose(np.abs(np.sum(turns.q * half, axis=1)), 1, atol=1e-12)
+
+
+def test_orientations_have_finite_slopes():
+    """At the goal, half a turn away, and without a command; limits keep the direction."""
+    servo = OrientationServo(BallOrientation("ball"), kp=3.0, kd=1.0, largest=2.0)
+    given = OrientationServo(FrameOrientation("body"), kp=3.0, command="quaternion")
+
+    def torque(command, length, actuator):
+        return actuator.limited_force(command, Travel(length, jnp.zeros(3)), None)
+
+    zero, half = jnp.zeros(3), jnp.array([0.0, np.pi, 0.0])
+    for command, length, actuator in ((zero, zero, servo), (half, zero, servo), (jnp.zeros(4), zero, given)):
+        slopes = jax.jit(jax.jacfwd(lambda *at, actuator=actuator: torque(*at, actuator), (0, 1)))(command, length)
+        assert all(np.isfinite(x).all() for x in slopes)
+    np.testing.assert_allclose(torque(half, zero, servo), [0, 2, 0], atol=1e-12)
+    with pytest.raises(ValueError, match=r"OrientationServo\.transmission: expected an orientation"):
+        OrientationServo(GearedJoint("ball"), kp=1.0)
+    with pytest.raises(ValueError, match=r"BallOrientation: expected a ball joint, got 'shaft', a Continuous"):
+        wrong = jdyn.System(WHEEL, actuators=[OrientationServo(BallOrientation("shaft"), kp=1.0)])
+        wrong.step(wrong.state())

@@ -109,6 +109,18 @@ DRIVES = f"""<mujoco><option timestep="{STEP}"><flag contact="disable"/></option
 <sensor><actuatorfrc actuator="all"/><actuatorpos actuator="everything"/><actuatorfrc actuator="driven"/></sensor>
 </mujoco>"""
 
+ORIENTATIONS = (
+    TRANSMISSIONS[: TRANSMISSIONS.index("<actuator>")]
+    + """<actuator>
+  <orientation name="ball" joint="b" kp="3" kv="0.4"/>
+  <motor name="between" joint="a"/>
+  <orientation name="hand" site="hand" refsite="end" kp="2" kv="0.3" input="quat"/>
+  <orientation name="weak" site="hand" refsite="ground" kp="5" forcerange="0 2"/>
+</actuator>
+<sensor><jointactuatorfrc joint="a"/><ballangvel joint="b"/><actuatorfrc actuator="weak"/>
+  <actuatorpos actuator="hand"/><actuatorvel actuator="between"/></sensor></mujoco>"""
+)
+
 ASSETS = pathlib.Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 # Rounding of some tens of bodies, relative to the largest entry.
 TOLERANCE = 1e-11
@@ -142,7 +154,7 @@ def ours(system, q, v, commands, activations):
 
 def assert_as_in_mujoco(source, count=50):
     system, compiled = systems(source)
-    assert (len(system.actuators), len(system.sensors)) == (compiled.nu, compiled.nsensor)
+    assert (len(system.actuators), len(system.sensors)) == (compiled.nactuator, compiled.nsensor)
     data, rng, model = mujoco.MjData(compiled), np.random.default_rng(0), system.model
     names = [compiled.actuator(i).name or f"actuator{i}" for i in np.flatnonzero(compiled.actuator_actnum)]
     for _ in range(count):
@@ -251,8 +263,9 @@ def test_all_drives():
 
 
 @pytest.mark.slow
-def test_all_transmissions():
-    assert_as_in_mujoco(TRANSMISSIONS)
+@pytest.mark.parametrize("file", [TRANSMISSIONS, ORIENTATIONS], ids=["lengths", "orientations"])
+def test_all_transmissions(file):
+    assert_as_in_mujoco(file)
 
 
 @pytest.mark.slow
