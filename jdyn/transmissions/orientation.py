@@ -42,7 +42,7 @@ class BallOrientation(Transmission):
     def moments(self, kinematics: Kinematics) -> Float[Array, "3 nv"]:
         model, body = kinematics.model, self._body(kinematics)
         full = jnp.zeros((3, model.topology.v_offsets[-1]), kinematics.q.dtype)
-        return jax.vmap(model.reduce_force)(full.at[:, model.topology.v_slice(body)].set(jnp.eye(3)))
+        return jax.vmap(model.reduce_force)(full.at[:, model.topology.v_slice(body)].set(jnp.eye(3, dtype=full.dtype)))
 
     @property
     def label(self) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import jdyn
+from jdyn.actuators import Actuators
 from jdyn.elements import Elements
 from tests.io.test_mjcf import to_mujoco
 
@@ -266,6 +267,34 @@ def test_all_drives():
 @pytest.mark.parametrize("file", [TRANSMISSIONS, ORIENTATIONS], ids=["lengths", "orientations"])
 def test_all_transmissions(file):
     assert_as_in_mujoco(file)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", [DRIVES, TRANSMISSIONS, ORIENTATIONS], ids=["drives", "lengths", "orientations"])
+def test_forces_in_single_precision(file):
+    """Forces, and their slopes by commands, beside those in double precision, and rates of states in one type."""
+
+    def pushed(dtype):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", jdyn.ModelWarning)
+            system = jdyn.load_system(file, dtype=dtype)
+        rng, model = np.random.default_rng(0), system.model
+        q = model.integrate(model.neutral(), jnp.asarray(rng.normal(size=model.nv), dtype))
+        v, count = jnp.asarray(rng.normal(size=model.nv), dtype), len(Actuators(system.actuators).command_names)
+
+        def force(commands):
+            driver, t = system.but(controller=jdyn.control.Constant(commands)).driver(), jnp.zeros((), dtype)
+            memory = driver.start(t, q, v)
+            tau = driver.force(t, q, v, memory)
+            return tau, (tau, driver.rate(t, q, v, memory))
+
+        return jax.jit(jax.jacfwd(force, has_aux=True))(jnp.asarray(rng.normal(size=count), dtype))
+
+    (slopes, (force, _)), (single_slopes, single) = pushed(jnp.float64), pushed(jnp.float32)
+    assert {x.dtype for x in jax.tree.leaves((single_slopes, single))} == {jnp.dtype(jnp.float32)}
+    for got, expected in ((single_slopes, slopes), (single[0], force)):
+        assert np.isfinite(expected).all()
+        np.testing.assert_allclose(got, expected, rtol=0, atol=2e-5 * max(1, np.max(np.abs(expected))))
 
 
 @pytest.mark.slow
