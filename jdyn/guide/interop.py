@@ -105,6 +105,9 @@ which `jdyn.load_system` reads.
 | `forward`, `qacc` | `jdyn.forward_dynamics` of a model, `StepInfo.accelerations` of a step |
 | `inverse`, `qfrc_inverse` | `jdyn.inverse_dynamics` |
 | `sensordata` | `System.sense`, at the end of a step `StepInfo.sensors` |
+| `history` of sensors | `State.parts["sensors"]`; a `jdyn.sensors.Sampled` for each `delay` and `interval` |
+| `ctrl` | commands, in the same order; those of a `pid` or `orientation` follow each other, as in `ctrl` |
+| `act` | `State.parts["controller"].actuators`, by name |
 | `fullM`, `solveM` | `jdyn.mass_matrix`, `jdyn.mass_matrix_inverse` |
 | `jacBody`, `jacSite`, `jacGeom` | `jdyn.jacobian` |
 | `integratePos`, `differentiatePos` | `model.integrate`, `model.difference` |
