@@ -132,6 +132,31 @@ Arrays of jdyn are arrays of JAX: functions take NumPy's as well, `np.asarray` m
 >>> print(type(np.asarray(energy)).__name__, jnp.from_dlpack(np.ones(2)))
 ndarray [1. 1.]
 
+## Functions in PyTorch
+
+`jdyn.interop.to_torch` makes a function of tensors from any JAX function: `pip install "jdyn[torch]"`. Tensors and
+arrays share memory, `backward` and `torch.func` get derivatives of JAX, compiled once. Here an optimizer of PyTorch
+finds the torque that lifts a rod to 1 rad in a second:
+
+```python
+import torch
+
+rod = jdyn.load("pendulum")
+
+def missed(torque):
+    motion = jdyn.simulate(rod, jnp.zeros(1), jnp.zeros(1), 1.0, controller=lambda t, q, v: torque - 2.0 * v)
+    return jnp.sum((motion.q[-1] - 1.0) ** 2)
+
+loss, torque = jdyn.interop.to_torch(missed), torch.nn.Parameter(torch.zeros(1))
+optimizer = torch.optim.Adam([torque], lr=0.3)
+for _ in range(60):
+    optimizer.zero_grad()
+    loss(torque).backward()
+    optimizer.step()
+```
+
+## Motions as tables
+
 Motions become `xarray.Dataset` by `Trajectory.to_xarray`, and from there pandas, NetCDF or Zarr.
 
 >>> motion = jdyn.simulate(model, jnp.array([0.5]), jnp.zeros(1), 1.0)
