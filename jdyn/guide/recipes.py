@@ -505,4 +505,19 @@ took; `jax.jit` around what you call often, with models and gains as arguments, 
 >>> program = jdyn.warm_up(rod, 64)
 >>> print(program.compile_seconds < 60, program(rod, jnp.zeros((64, 1)), jnp.zeros((64, 1)), jnp.ones((64, 1))).shape)
 True (64, 1)
+
+## Keep a function in a file
+
+`jax.export` writes the program of a function and, with `vjp_order`, that of its gradient: `pip install "jdyn[export]"`.
+It runs with JAX alone; what jdyn made of the robot, and the sizes of batches, are part of it. Here it gives the same
+bits as before.
+
+>>> from jax import export
+>>> def acceleration(q, v):
+...     return jdyn.forward_dynamics(arm, q, v, zero)
+>>> program, rows = jax.jit(jax.vmap(acceleration)), jnp.ones((8, 2))
+>>> content = export.export(program)(rows, rows).serialize(vjp_order=1)
+>>> loaded = export.deserialize(content)
+>>> print(jnp.array_equal(loaded.call(rows, rows), program(rows, rows)))
+True
 """
