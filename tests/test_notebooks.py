@@ -14,7 +14,7 @@ import pytest
 import jdyn
 from jdyn.cli import main
 
-# Those that show rounding are tests of another file.
+# Those that show rounding, or compute for long, are tests of another file.
 pytestmark = pytest.mark.fast_compile
 
 FOLDER = pathlib.Path(__file__).parents[1] / "notebooks"

@@ -274,6 +274,9 @@ With `auto_reset=True` the next episode starts in the step that ends one: its st
 the other in `final_observation`. Lanes with masses, friction or gains of their own take
 `dataclasses.replace(balance, system=jdyn.vary(balance.system, {"body:pole.mass": mass}))` within the `jax.vmap`.
 
+Methods that need returns alone, such as evolution strategies, make one batch of all policies of a generation:
+`notebooks/learn-to-reach-and-walk.ipynb` trains an arm and a quadruped so, with the library `cma`.
+
 Libraries that expect environments of Gymnasium get them, one by one or as a batch (`pip install "jdyn[gymnasium]"`):
 
 >>> envs = jdyn.environments.to_gymnasium_vector(balance, 8)
