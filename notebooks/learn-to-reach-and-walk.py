@@ -13,8 +13,8 @@
 #
 # Two tasks for reinforcement learning: an arm reaches for what it is shown, and a quadruped walks. Both are a
 # `jdyn.environments.Environment`, whose functions run in batches; what learns is an evolution strategy of the library
-# `cma`, which needs returns alone. Gradients are there as well, see "Train a policy" in the guide. All of it
-# takes 75 s of processor time, half of which is compiling.
+# `cma`, which needs returns alone. Gradients are there as well, see "Train a policy" in the guide. All of it takes 75 s
+# of processor time, a third of which is compiling.
 
 # %%
 import dataclasses
