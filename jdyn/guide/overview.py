@@ -123,6 +123,8 @@ memory, sampling, delay, lag, effort limits.
 `jdyn.environments.Environment`: a system, functions for observation, reward, end and start, and a length of episodes
 become pure functions `reset` and `step` for batches on devices, with automatic resets and gradients;
 `jdyn.environments.to_gymnasium` and `jdyn.environments.to_gymnasium_vector` for libraries that expect Gymnasium's.
+`jdyn.interop.to_torch` makes functions of PyTorch's tensors of these and of all others, with derivatives in all modes
+(`pip install "jdyn[torch]"`).
 
 ## Inverse kinematics
 
