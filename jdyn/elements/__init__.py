@@ -5,6 +5,7 @@ from jdyn.elements.carried_weight import CarriedWeight as CarriedWeight
 from jdyn.elements.drag import Drag as Drag
 from jdyn.elements.element import ForceElement as ForceElement
 from jdyn.elements.elements import Elements as Elements
+from jdyn.elements.ellipsoid_medium import EllipsoidMedium as EllipsoidMedium
 from jdyn.elements.frame_force import FrameForce as FrameForce
 from jdyn.elements.joint_friction import LuGreFriction as LuGreFriction
 from jdyn.elements.joint_friction import StribeckFriction as StribeckFriction

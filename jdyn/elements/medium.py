@@ -52,11 +52,11 @@ class Medium(ForceElement):
     @classmethod
     def of(cls, model: Model, density: ArrayLike = 0.0, viscosity: ArrayLike = 0.0, wind: Vector = ORIGIN) -> "Medium":
         """A medium about all bodies of a model, whose numbers must be known."""
-        massive = [body for body in range(model.nb) if model.inertias.mass[body] > 0]
-        poses, boxes = zip(*(_box(jax.tree.map(lambda x, k=k: x[k], model.inertias)) for k in massive), strict=True)
-        stacked = jax.tree.map(lambda *x: jnp.stack([jnp.asarray(each, model.dtype) for each in x]), *poses)
-        names = tuple(model.body_names[body] for body in massive)
-        return cls(names, stacked, jnp.asarray(np.stack(boxes), model.dtype), density, viscosity, wind)
+        bodies, poses, principal = principal_axes(model)
+        masses = np.asarray(model.inertias.mass, float)[bodies]
+        boxes = np.stack([box_of(mass, moments) for mass, moments in zip(masses, principal, strict=True)])
+        names = tuple(model.body_names[body] for body in bodies)
+        return cls(names, poses, jnp.asarray(boxes, model.dtype), density, viscosity, wind)
 
     def force(self, t: Scalar, kinematics: Kinematics, memory: Any) -> Float[Array, "nb 6"]:
         numbers = np.array([kinematics.model.topology.body(name) for name in self.bodies])
@@ -84,14 +84,23 @@ class Medium(ForceElement):
         return pose.force_to_parent(jnp.concatenate([-turning - np.pi * d**3 * self.viscosity * spin, force]))
 
 
-def _box(inertia) -> tuple[Transform, np.ndarray]:
-    """Pose and sides of the box of the same inertia as a body."""
+def principal_axes(model: Model) -> tuple[list[int], Transform, np.ndarray]:
+    """The massive bodies of a model, poses of their principal axes at their centres of mass, and moments of inertia
+    about these [kg m²]."""
+    massive = [body for body in range(model.nb) if model.inertias.mass[body] > 0]
+    found = [_principal(jax.tree.map(lambda x, k=k: x[k], model.inertias)) for k in massive]
+    poses = jax.tree.map(lambda *x: jnp.stack([jnp.asarray(each, model.dtype) for each in x]), *(X for X, _ in found))
+    return massive, poses, np.stack([moments for _, moments in found])
+
+
+def _principal(inertia) -> tuple[Transform, np.ndarray]:
+    """Pose of a body's principal axes and the moments of inertia about these."""
     mass, com = float(inertia.mass), np.asarray(inertia.first_moment, float) / float(inertia.mass)
     c = np.asarray(skew(jnp.asarray(com)), float)
     central = np.asarray(symmetric(inertia.rotational), float) - mass * (c @ c.T)
     principal, axes = np.linalg.eigh(central)
     axes[:, 0] *= np.sign(np.linalg.det(axes))
-    return Transform(axes, com), box_of(mass, principal)  # type: ignore[arg-type]
+    return Transform(axes, com), principal  # type: ignore[arg-type]
 
 
 def box_of(mass: float, principal: np.ndarray) -> np.ndarray:

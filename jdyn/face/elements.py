@@ -8,6 +8,7 @@ tip 200.0
 from jdyn.dynamics import Kinematics as Kinematics
 from jdyn.elements import CarriedWeight as CarriedWeight
 from jdyn.elements import Drag as Drag
+from jdyn.elements import EllipsoidMedium as EllipsoidMedium
 from jdyn.elements import FrameForce as FrameForce
 from jdyn.elements import LuGreFriction as LuGreFriction
 from jdyn.elements import Medium as Medium

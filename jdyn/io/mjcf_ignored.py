@@ -6,7 +6,7 @@ import numpy as np
 
 from jdyn.io.mjcf_actuators import limits_of_joint, read_actuators, unread_part
 from jdyn.io.mjcf_constraints import SOLIMP, SOLREF, bodies_of, is_scaled, is_soft, open_equalities
-from jdyn.io.mjcf_elements import shaped_for_flow
+from jdyn.io.mjcf_elements import without_passive_forces
 from jdyn.io.mjcf_sensors import sensor_names, untranslated_sensors
 from jdyn.io.mjcf_tendons import side_in_motion
 from jdyn.io.mjcf_translation import Translation
@@ -32,7 +32,6 @@ def ignored_in_scene(translation: Translation) -> list[str]:
         *ignored_in_constraints(translation),
         *_ignored_of_tendons(translation),
         *_unread_actuators(translation),
-        *_some("ellipsoid drag of bodies", (translation.bodies[body] for body in shaped_for_flow(translation))),
         *_ignored_anywhere(translation),
     ]
 
@@ -205,6 +204,8 @@ def _loads(t: Translation) -> list[str]:
 
 
 def _forces(t: Translation) -> list[str]:
+    if without_passive_forces(t):
+        return []
     m = t.m
     compensated = [] if t.disabled("GRAVITY") else _where(m.body_gravcomp)
     fluid = [name for name in ("density", "viscosity") if getattr(m.opt, name)]
