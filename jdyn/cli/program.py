@@ -96,8 +96,8 @@ def info(options):
             topology.joint_names[body],
             topology.kinds[body].__name__.lower(),
             f"{float(model.inertias.mass[body]):.4g}",
-            listed(limits.lower[topology.q_slice(body)]),
-            listed(limits.upper[topology.q_slice(body)]),
+            listed(limits.lower[_range(topology, body)]),
+            listed(limits.upper[_range(topology, body)]),
             listed(limits.velocity[topology.v_slice(body)]),
             listed(limits.effort[topology.v_slice(body)]),
             leaders.get(body, ""),
@@ -116,6 +116,12 @@ def info(options):
         )
     messages = [str(warning.message) for warning in caught]
     print("warnings: none" if not messages else "\n".join(["warnings:", *(f"  {message}" for message in messages)]))
+
+
+def _range(topology, body) -> slice:
+    """Places of the ends of a joint's range; of a ball joint's, of its largest angle alone."""
+    places = topology.q_slice(body)
+    return slice(places.start, places.start + 1) if topology.kinds[body] is jdyn.Ball else places
 
 
 def _conditions(model, samples=64):

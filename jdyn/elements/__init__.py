@@ -12,5 +12,7 @@ from jdyn.elements.joint_friction import StribeckFriction as StribeckFriction
 from jdyn.elements.medium import Medium as Medium
 from jdyn.elements.point_spring import PointSpring as PointSpring
 from jdyn.elements.stops import Stops as Stops
+from jdyn.elements.stops import along_ends as along_ends
 from jdyn.elements.stops import approach as approach
+from jdyn.elements.stops import turns as turns
 from jdyn.elements.tendon_spring import TendonSpring as TendonSpring

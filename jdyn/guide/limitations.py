@@ -20,7 +20,8 @@
 - A force sensor does not see forces that act on coordinates without pushing a body, and where links on fixed joints are
   one body, it needs to know which part of it is beyond (`jdyn.sensors.Limb`); sensors of MuJoCo files do.
 - Limits of position hold where `simulate` is given `joint_limits`, those of effort where the controller is
-  `jdyn.Saturated`; limits of velocity are kept and reported, not enforced.
+  `jdyn.Saturated`; limits of velocity are kept and reported, not enforced. `jdyn.assemble` and inverse kinematics do
+  not look at the largest angles of ball joints.
 - Coulomb friction is smoothed, `friction * tanh(v / friction_speed)`: a small `friction_speed` is stiff and costs an
   explicit solver many steps, the default few.
 - JAX computes in float32 unless `jax_enable_x64` is set. Forward dynamics is then good to about five digits, and

@@ -37,7 +37,7 @@ def ignored_in_scene(translation: Translation) -> list[str]:
 
 
 def _ignored_anywhere(translation):
-    parts = (_contacts, _limits, _nonlinear, _free_joints, _mocap, _others)
+    parts = (_contacts, _nonlinear, _free_joints, _mocap, _others)
     return [message for part in parts for message in part(translation)]
 
 
@@ -45,10 +45,10 @@ def on_demand(translation: Translation) -> list[str]:
     """One message for each part of the file that `simulate` has only if it is told."""
     t = translation
     bodies = dict.fromkeys(t.bodies[t.m.geom_bodyid[geom]] for geom in _touching(t))
-    screws = (t.joints[j] for j in _limited(t) if t.is_screw(j))
+    stopping = (t.joints[j] for j in _limited(t))
     return [
         *_some("contacts of bodies", bodies, ": jdyn.simulate(..., contact=...), or --contact of commands"),
-        *_some("stops of joints", screws, ": jdyn.simulate(..., joint_limits=...); commands without --no-limits"),
+        *_some("stops of joints", stopping, ": jdyn.simulate(..., joint_limits=...); commands without --no-limits"),
     ]
 
 
@@ -127,10 +127,6 @@ def _peculiar_pairs(t: Translation) -> list[int]:
 def _limited(t: Translation) -> list[int]:
     """Joints that stop."""
     return [] if t.disabled("LIMIT", "CONSTRAINT") else _where(t.m.jnt_limited)
-
-
-def _limits(t: Translation) -> list[str]:
-    return _some("the limits of ball joints", (t.joints[j] for j in _limited(t) if not t.is_screw(j)))
 
 
 def _equalities(t: Translation) -> list[str]:

@@ -210,7 +210,7 @@ class Translation:
             "friction": np.roll(friction, first),
             "stiffness": 0.0 if self.disabled("SPRING") else m.jnt_stiffness[joint],
             "rest": m.qpos_spring[coordinates],
-            **(self._limits(joint) if self.is_screw(joint) else {}),
+            **(self._limits(joint) if self.is_screw(joint) else self._largest_turn(joint)),
         }
 
     def _limits(self, joint: int) -> dict:
@@ -224,6 +224,10 @@ class Translation:
         if not m.jnt_limited[joint] and lower <= upper:
             lower, upper = -np.inf, np.inf
         return {"lower": lower, "upper": upper, "effort": effort}
+
+    def _largest_turn(self, joint: int) -> dict:
+        """Largest angle of a ball joint."""
+        return {"upper": np.max(self.m.jnt_range[joint])} if self.m.jnt_limited[joint] else {}
 
     # Actuators.
 

@@ -245,7 +245,8 @@ class Builder:
             joint_name: Name of the joint; the link's name if left out.
             mimic: Couples this joint to another one; both must have one degree of freedom.
             **properties: `damping, friction, friction_speed, stiffness, armature, velocity, effort` for each
-                velocity coordinate, `lower, upper, rest` for each configuration coordinate; scalars apply to all.
+                velocity coordinate, `lower, upper, rest` for each configuration coordinate; scalars apply to all, and a
+                scalar `upper` of a ball joint is the largest angle of its rotation.
         """
         unknown = sorted(set(properties) - set(_PER_VELOCITY) - set(_PER_CONFIGURATION))
         if unknown:

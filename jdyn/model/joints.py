@@ -77,7 +77,7 @@ class Joint(Structure):
     def random(self, key: PRNGKeyArray, lower: Q, upper: Q) -> Q:
         """A configuration drawn uniformly within the limits; without limits, within ±π rad (revolute) or ±1 (others).
 
-        Ball and free joints ignore limits; their rotations are uniformly distributed.
+        Rotations of ball and free joints are uniformly distributed, those of ball joints up to their largest angle.
         """
 
     @abc.abstractmethod
@@ -334,7 +334,15 @@ class Ball(Joint):
         return jnp.zeros(4, dtype).at[0].set(1)
 
     def random(self, key, lower, upper):
-        return quaternion_normalize(jax.random.normal(key, (4,), lower.dtype))
+        q = quaternion_normalize(jax.random.normal(key, (4,), lower.dtype))
+        largest, phi = upper[0], jnp.stack(logarithm(numbers(q)))
+        # Of uniform rotations, a share of (θ - sin θ) / π is turned by less than θ.
+        angles = np.linspace(0, np.pi, 1000)
+        angles, shares = (jnp.asarray(x, q.dtype) for x in (angles, np.cbrt((angles - np.sin(angles)) / np.pi)))
+        angle = jnp.sqrt(phi @ phi)
+        share = jnp.interp(angle, angles, shares) * jnp.interp(largest, angles, shares)
+        nearer = self.integrate(self.neutral(q.dtype), phi * (jnp.interp(share, shares, angles) / angle))
+        return jnp.where(largest < np.pi, nearer, q)
 
     def rate(self, q, v):
         return jnp.stack(_quaternion_rate(numbers(q), numbers(v)))
@@ -390,7 +398,7 @@ class Free(Joint):
     def random(self, key, lower, upper):
         where, how = jax.random.split(key)
         position = jax.random.uniform(where, (3,), lower.dtype, -1, 1)
-        return jnp.concatenate([position, Ball().random(how, lower, upper)])
+        return jnp.concatenate([position, Ball().random(how, lower, jnp.full_like(upper, jnp.inf))])
 
     def rate(self, q, v):
         (_, how), (w, v) = _halves(q), _halves(v)

@@ -41,7 +41,8 @@ class Limits(Structure):
     """Joint limits in full coordinates; infinite if there is no limit. Dynamics does not enforce them.
 
     Attributes:
-        lower, upper: Range of the configuration [rad or m].
+        lower, upper: Range of the configuration [rad or m]. The first entry of `upper` of a ball joint is the largest
+            angle of its rotation [rad]; its other entries, and those of free joints, limit nothing.
         velocity: Largest speed [rad/s or m/s].
         effort: Largest generalized force [N m or N].
     """
@@ -402,8 +403,8 @@ class Model(Structure):
             name: Joint.
             **changes: Any of `damping, friction, friction_speed, stiffness, rest, armature`, the limits
                 `lower, upper, velocity, effort`, `placement` (a `Transform` or a translation), and the joint's own
-                geometry (`axis`, `pitch`, ...). Scalars apply to every coordinate of the joint; axes are scaled to
-                unit length.
+                geometry (`axis`, `pitch`, ...). Scalars apply to every coordinate of the joint, and a scalar `upper`
+                of a ball joint is the largest angle of its rotation; axes are scaled to unit length.
 
         Raises:
             ValueError: if there is no such joint or parameter, a shape is wrong, or no joint can have a value, such as

@@ -8,7 +8,7 @@ import itertools
 
 import numpy as np
 
-from jdyn.model.joints import Free, Joint
+from jdyn.model.joints import Ball, Free, Joint
 from jdyn.terminal.messages import unknown
 
 WORLD = -1
@@ -167,6 +167,13 @@ class Topology(Tree):
         in_q, in_v = ([i for group in flat for row in getattr(group, which) for i in row] for which in "qv")
         # Both in the order of the bodies.
         return np.sort(np.array(in_q, int)), np.sort(np.array(in_v, int))
+
+    @property
+    def balls(self) -> tuple[np.ndarray, np.ndarray]:
+        """Places of ball joints in full q and v, a row for each; the angle of their rotation may have an end."""
+        groups = [group for group in self.groups if issubclass(group.kind, Ball)]
+        in_q, in_v = ([row for group in groups for row in getattr(group, which)] for which in "qv")
+        return np.array(in_q, int).reshape(-1, Ball.nq), np.array(in_v, int).reshape(-1, Ball.nv)
 
     @property
     def q_names(self) -> tuple[str, ...]:

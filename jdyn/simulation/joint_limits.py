@@ -11,7 +11,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.dynamics import mass_matrix
-from jdyn.elements import Stops, approach
+from jdyn.elements import Stops, along_ends, approach
 from jdyn.model import Model
 from jdyn.simulation.events import Event
 from jdyn.simulation.state import State
@@ -66,7 +66,7 @@ class CompliantLimits(JointLimits):
 
     Attributes:
         frequency: Square root of stiffness over the coordinate's inertia, its entry on the diagonal of the mass matrix
-            in the neutral configuration [rad/s].
+            in the neutral configuration, and the mean of three of a ball joint [rad/s].
         dissipation: c of the force k δ² / (δ + onset) (1 + c dδ/dt) at a depth δ [s/rad or s/m].
         onset: How far beyond the end a spring has half its stiffness [rad or m].
 
@@ -89,11 +89,12 @@ class CompliantLimits(JointLimits):
         return ()
 
     def stops(self, model: Model) -> Stops:
-        _, places = model.topology.ranged
+        (_, places), (_, balls) = model.topology.ranged, model.topology.balls
         # As if no joint followed another: the end of a follower's range holds the follower.
         topology = dataclasses.replace(model.topology, mimics=())
         alone = dataclasses.replace(model, topology=topology, mimic_ratio=_none(model), mimic_offset=_none(model))
-        inertia = jnp.diag(mass_matrix(alone, alone.neutral()))[places]
+        inertias = jnp.diag(mass_matrix(alone, alone.neutral()))
+        inertia = jnp.concatenate([inertias[places], jnp.mean(inertias[balls], axis=1)])
         frequency, dissipation, onset = (
             jnp.asarray(x, model.dtype) for x in (self.frequency, self.dissipation, self.onset)
         )
@@ -142,7 +143,7 @@ class ImpactLimits(JointLimits):
     def events(self, field: VectorField) -> tuple[Event, ...]:
         """Arrival at any end: first all upper ones, then all lower ones, as entries of one condition."""
         model = field.model
-        if not len(model.topology.ranged[0]):
+        if not len(model.topology.ranged[0]) + len(model.topology.balls[0]):
             return ()
         restitution, slow = (jnp.asarray(x, model.dtype) for x in (self.restitution, self.resting_speed))
         sinking = jnp.finfo(model.dtype).eps ** SINKING
@@ -164,10 +165,8 @@ class ImpactLimits(JointLimits):
 def _stopping(field: VectorField, t: Scalar, y: State, entry: Int[Array, ""]) -> Float[Array, " nv"]:
     """The velocity that an impulse on one coordinate takes away to stop that coordinate."""
     model = field.model
-    _, in_v = model.topology.ranged
-    place = jnp.asarray(in_v)[entry % len(in_v)]
-    unit = jnp.zeros(model.topology.v_offsets[-1], y.v.dtype).at[place].set(1)
-    d = model.reduce_force(unit)
+    ends = len(model.topology.ranged[0]) + len(model.topology.balls[0])
+    d = along_ends(model, y.q, jnp.zeros(ends, y.v.dtype).at[entry % ends].set(1))
     response = field.response(t, y, d)
     # No force moves a follower with the ratio zero.
     yielding = d @ response

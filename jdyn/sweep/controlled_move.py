@@ -62,7 +62,10 @@ class ControlledMove(eqx.Module):
             )
         limits, independent_q = model.limits, np.array(model.topology.independent_q)
         self.model, self.kind = model, kind
-        near = jnp.clip(model.neutral(), limits.lower[independent_q], limits.upper[independent_q])
+        # Rotations that are not turned are within any limit.
+        numbers = np.isin(independent_q, model.topology.ranged[0])
+        clipped = jnp.clip(model.neutral(), limits.lower[independent_q], limits.upper[independent_q])
+        near = jnp.where(numbers, clipped, model.neutral())
         self.q0 = near if q0 is None else _sized("q0", q0, model.nq, model)
         self.v0 = jnp.zeros(model.nv, model.dtype) if v0 is None else _sized("v0", v0, model.nv, model)
         move = model.difference(self.q0, random_start(model, seed))

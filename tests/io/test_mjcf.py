@@ -371,7 +371,6 @@ def test_which_base_to_free_must_be_clear(source, got):
          "contacts of bodies world, a: jdyn.simulate(..., contact=...), or --contact of"),
         (one_body('<joint name="h" range="-1 1"/>'),
          "if asked for: stops of joints h: jdyn.simulate(..., joint_limits=...)"),
-        (one_body('<joint name="h" type="ball" range="0 1"/>'), "the limits of ball joints h"),
         (two_joints('<equality><joint joint1="h" joint2="k" polycoef="0 1 1 0 0"/></equality>'),
          "equality constraints equality0 (joint); jdyn.load_constraints reads them"),
         (two_joints('<equality><joint name="lock" joint1="h"/></equality>'), "lock (joint); jdyn.load_constraints"),

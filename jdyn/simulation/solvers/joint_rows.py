@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.elements import Stops, approach
+from jdyn.elements import Stops, approach, turns
 from jdyn.impulses import JointFriction, MatrixJacobian, Rows, Springs, UnitJacobian
+from jdyn.model import Model
 from jdyn.simulation.state import State
 from jdyn.simulation.vector_field import VectorField
 
@@ -23,7 +24,7 @@ class Ends(Springs):
         start: Speeds at the start of the step [rad/s or m/s].
         stops: The springs.
         beyond: How far joints are beyond the beginning of upper and lower springs at the start of the step [rad or m].
-        places: Which coordinates have ends.
+        places: Which rows have ends.
     """
 
     h: Scalar
@@ -66,9 +67,27 @@ def joint_rows(field: VectorField, y: State, h: Scalar, A: Float[Array, "nv nv"]
     rows = [Rows(JointFriction(start, bound, speed, stopped), J)]
     if field.stops is not None:
         gaps, _ = approach(model, y.q, y.v)
-        places = tuple(map(int, model.topology.ranged[1]))
-        rows.append(Rows(Ends(h, start, field.stops, -gaps - field.stops.slack, places), J))
+        beyond, places = -gaps - field.stops.slack, tuple(map(int, model.topology.ranged[1]))
+        flat, turning = (_of_some(field.stops, part) for part in (slice(len(places)), slice(len(places), None)))
+        rows.append(Rows(Ends(h, start, flat, beyond[:, : len(places)], places), J))
+        if len(model.topology.balls[0]):
+            J = _of_balls(model, y.q)
+            all_of_them = tuple(range(len(J.J)))
+            rows.append(Rows(Ends(h, J.velocities(y.v), turning, beyond[:, len(places) :], all_of_them), J))
     return rows
+
+
+def _of_some(stops: Stops, which: slice) -> Stops:
+    """Springs of some of the ends."""
+    return eqx.tree_at(lambda stops: stops.stiffness, stops, stops.stiffness[which])
+
+
+def _of_balls(model: Model, q: Float[Array, " nq"]) -> MatrixJacobian:
+    """Jacobian of the angles of ball joints."""
+    (_, axes), (_, places) = turns(model, q), model.topology.balls
+    rows = np.arange(len(places))[:, None]
+    full = jnp.zeros((len(places), model.topology.v_offsets[-1]), axes.dtype).at[rows, places].set(axes)
+    return MatrixJacobian(jax.vmap(model.reduce_force)(full))
 
 
 def without_joint_rows(field: VectorField) -> VectorField:
