@@ -107,6 +107,8 @@ def load_mjcf_scene(
         actuators=actuators(translation),
         sensors=sensors(translation, model),
         elements=(*tendon_elements(translation), *elements(translation, model)),
+        contact=not translation.disabled("CONTACT", "CONSTRAINT"),
+        stops=not translation.disabled("LIMIT", "CONSTRAINT"),
     )
 
 

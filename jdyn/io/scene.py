@@ -17,10 +17,12 @@ class Scene(NamedTuple):
         model: The mechanism.
         constraints: Beyond the tree of its joints.
         configurations: Those that the file names.
-        touches: Whether the file says that its shapes touch.
+        touches: Whether the file says which of its shapes touch.
         actuators: Between commands and the mechanism.
         sensors: Those of the file, in its order.
         elements: Springs, dampers, friction and stops of its tendons.
+        contact: False where the file switches contact off.
+        stops: False where the file switches limits of joints off.
     """
 
     model: Model
@@ -30,3 +32,5 @@ class Scene(NamedTuple):
     actuators: tuple[Actuator, ...] = ()
     sensors: tuple[Sensor, ...] = ()
     elements: tuple[ForceElement, ...] = ()
+    contact: bool = True
+    stops: bool = True

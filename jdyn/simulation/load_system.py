@@ -51,17 +51,18 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
     Args:
         source: As for `jdyn.load`.
         contact: How shapes touch, `jdyn.CompliantContact()` if left out. Those of MuJoCo and SDF files do where the
-            file says so; links of one SDF model do by `<self_collide>`. Other robots touch shapes of the world, if
-            there are some; else their parts pass through each other.
+            file says so, unless a MuJoCo file switches contact off; links of one SDF model do by `<self_collide>`.
+            Other robots touch shapes of the world, if there are some; else their parts pass through each other.
         options: The other arguments of `jdyn.load`; states of an `srdf` file are configurations of the system.
 
     Returns:
         The system, without a controller. Where the file has actuators, controllers give their commands. Springs,
         dampers, friction and stops of tendons are among its elements, each a `jdyn.elements.TendonSpring`. Joints with
-        ends have `jdyn.CompliantLimits()`; `System.state` takes names of configurations, and begins at `"qpos0"` of a
-        MuJoCo or SDF file if it is given none. Sensors of a MuJoCo file that read motion, forces, touch and energy have
-        MuJoCo's values, clipped by `cutoff`, by `delay` and `interval` of a history; its `noise` is left to
-        `jdyn.sensors.Imperfect`. Those of force and torque also feel the medium, carried weight and thrusters, which
+        ends have `jdyn.CompliantLimits()`, unless a MuJoCo file switches limits off; `System.state` takes names of
+        configurations, and begins at `"qpos0"` of a MuJoCo or SDF file if it is given none. Sensors of a MuJoCo file
+        that read motion, forces, touch and energy have MuJoCo's values, clipped by `cutoff`, by `delay` and `interval`
+        of a history; its `noise` is left to `jdyn.sensors.Imperfect`. Those of force and torque also feel the medium,
+        carried weight and thrusters, which
         MuJoCo's do not.
 
     Raises:
@@ -72,14 +73,14 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
     """
     scene = load_scene(source, **options)
     model = scene.model
-    touches = bool(pairs_if_any(model) if scene.touches else world_shapes(model))
+    touches = scene.contact and bool(pairs_if_any(model) if scene.touches else world_shapes(model))
     return System(
         model,
         contact=(contact or CompliantContact()) if touches else None,
         actuators=scene.actuators,
         elements=scene.elements,
         constraints=scene.constraints,
-        joint_limits=CompliantLimits() if has_ends(model) else None,
+        joint_limits=CompliantLimits() if scene.stops and has_ends(model) else None,
         sensors=scene.sensors,
         configurations=scene.configurations,
     )

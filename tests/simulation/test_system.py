@@ -191,6 +191,13 @@ def test_a_file_is_one_system(tmp_path):
     assert alone.contact is None and isinstance(alone.joint_limits, jdyn.CompliantLimits) and not alone.constraints
 
 
+@pytest.mark.parametrize("flags, contact, limits", [("contact", 0, 1), ("limit", 1, 0), ("constraint", 0, 0)])
+def test_a_file_may_switch_contact_and_limits_off(flags, contact, limits):
+    pytest.importorskip("mujoco")
+    system = jdyn.load_system(SCENE.replace("<worldbody>", f'<option><flag {flags}="disable"/></option><worldbody>'))
+    assert (system.contact is not None, system.joint_limits is not None) == (contact, limits)
+
+
 # What a trajectory knows.
 
 
