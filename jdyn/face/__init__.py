@@ -102,6 +102,7 @@ from jdyn.robots import ROBOTS as ROBOTS
 from jdyn.robots import load as load
 from jdyn.robots import load_configurations as load_configurations
 from jdyn.robots import load_constraints as load_constraints
+from jdyn.robots import load_mocap_poses as load_mocap_poses
 from jdyn.simulation import CompliantLimits as CompliantLimits
 from jdyn.simulation import Event as Event
 from jdyn.simulation import ImpactLimits as ImpactLimits

@@ -13,6 +13,7 @@ from jdyn.model import Connect as Connect
 from jdyn.model import Constraint as Constraint
 from jdyn.model import Distance as Distance
 from jdyn.model import Gear as Gear
+from jdyn.model import Guided as Guided
 from jdyn.model import Hinge as Hinge
 from jdyn.model import JointSum as JointSum
 from jdyn.model import PrescribedFrame as PrescribedFrame
@@ -21,3 +22,4 @@ from jdyn.model import RollingDisk as RollingDisk
 from jdyn.model import RollingSphere as RollingSphere
 from jdyn.model import VelocityCoupling as VelocityCoupling
 from jdyn.model import Weld as Weld
+from jdyn.model import guide as guide

@@ -110,6 +110,7 @@ which `jdyn.load_system` reads.
 | `act` | `State.parts["controller"].actuators`, by name |
 | `fullM`, `solveM` | `jdyn.mass_matrix`, `jdyn.mass_matrix_inverse` |
 | `jacBody`, `jacSite`, `jacGeom` | `jdyn.jacobian` |
+| `mocap_pos`, `mocap_quat` | `jdyn.constraints.guide`, of what equalities hold |
 | `integratePos`, `differentiatePos` | `model.integrate`, `model.difference` |
 | `mjd_transitionFD` | `System.linearize_step`, exact, not by finite differences |
 | `mjd_inverseFD` | `jdyn.inverse_dynamics_derivatives` |

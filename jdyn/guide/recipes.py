@@ -367,6 +367,25 @@ a MuJoCo file.
 >>> print(jdyn.frame_pose(arm, start.q, "tip").translation.round(3) + 0.0)
 [1.2 0.  0. ]
 
+## Lead a hand along a path
+
+One frame of a `jdyn.constraints.Guided` moves as told, and what is welded to it, or held by a point, follows. Mocap
+bodies of MuJoCo files are guides, at rest until `jdyn.constraints.guide` gives them another pose, or a path:
+
+>>> scene = jdyn.load_system('''<mujoco><worldbody>
+...   <body name="hand" mocap="true" pos="0 0 1"/>
+...   <body name="box" pos="0 0 1"><freejoint/><geom type="box" size="0.1 0.1 0.1"/></body>
+... </worldbody><equality><weld body1="hand" body2="box"/></equality></mujoco>''')
+>>> def path(t):
+...     return jdyn.Transform(jnp.eye(3), jnp.stack([0.2 * jnp.sin(t) ** 2, 0 * t, 1.0 + 0 * t]))
+>>> led = scene.but(constraints=jdyn.constraints.guide(scene.constraints, {"hand": path}))
+>>> motion = jdyn.simulate(led, led.state(), 1.5)
+>>> print(motion.q[-1, :3].round(3) + 0.0, (0.2 * jnp.sin(1.5) ** 2).round(3))
+[0.199 0.    1.   ] 0.199
+
+Poses are numbers of the system, so that an environment may give another one at every step without compiling anew.
+Motions begin where `jdyn.assemble` finds a state that fits; `jdyn.load_mocap_poses` reads the poses of keyframes.
+
 ## Write a constraint of your own
 
 Equations of the poses of frames and of the coordinates of joints, that are zero where they are met:

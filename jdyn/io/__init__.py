@@ -3,6 +3,7 @@
 from jdyn.io.mjcf import load_mjcf as load_mjcf
 from jdyn.io.mjcf import load_mjcf_configurations as load_mjcf_configurations
 from jdyn.io.mjcf import load_mjcf_constraints as load_mjcf_constraints
+from jdyn.io.mjcf import load_mjcf_mocap_poses as load_mjcf_mocap_poses
 from jdyn.io.mjcf import load_mjcf_scene as load_mjcf_scene
 from jdyn.io.mjcf_writer import write_mjcf as write_mjcf
 from jdyn.io.scene import Scene as Scene

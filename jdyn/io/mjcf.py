@@ -21,12 +21,13 @@ import warnings
 from collections.abc import Iterable, Iterator
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from jdyn.io import mjcf_source
 from jdyn.io.mjcf_actuators import actuators
-from jdyn.io.mjcf_configurations import configurations
+from jdyn.io.mjcf_configurations import configurations, mocap_poses
 from jdyn.io.mjcf_constraints import constraint, open_equalities
 from jdyn.io.mjcf_elements import elements
 from jdyn.io.mjcf_ignored import ignored, ignored_in_constraints, ignored_in_scene, on_demand
@@ -37,6 +38,7 @@ from jdyn.io.mjcf_translation import Translation
 from jdyn.io.scene import Scene
 from jdyn.model import Builder, Constraint, Model, ModelError, ModelWarning
 from jdyn.model.shapes import HULL_VERTICES
+from jdyn.spatial import Transform
 from jdyn.terminal.messages import listed
 
 _INSTALL = 'pip install "jdyn[mjcf]"'
@@ -120,7 +122,8 @@ def load_mjcf_constraints(
     A connect becomes a `jdyn.constraints.Connect`, a weld a `jdyn.constraints.Weld` or, with a `torquescale` of zero, a
     `jdyn.constraints.Connect`. Joint equalities that `load_mjcf` does not turn into mimic joints become a
     `jdyn.constraints.Gear`, or a `jdyn.constraints.PrescribedJoint` if they have one joint. Equalities of tendons that
-    add up joints become a `jdyn.constraints.JointSum`, if they are linear. What the file switches off is left out.
+    add up joints become a `jdyn.constraints.JointSum`, if they are linear. What mocap bodies hold is
+    `jdyn.constraints.Guided` by them. What the file switches off is left out.
     Constraints are rigid, MuJoCo's equalities are soft.
 
     Args:
@@ -164,6 +167,19 @@ def load_mjcf_configurations(
         ImportError: if `mujoco` is not installed.
     """
     return _configurations(_translated(source, package_dirs)[0], model)
+
+
+def load_mjcf_mocap_poses(
+    source: str | os.PathLike, *, package_dirs: Iterable[str | os.PathLike] = ()
+) -> dict[str, dict[str, Transform]]:
+    """Poses of the mocap bodies of a MuJoCo file where it starts, `"qpos0"`, and in its keyframes, as
+    `jdyn.load_mocap_poses` describes them, with its errors."""
+    found = mocap_poses(_translated(source, package_dirs)[0])
+    # Not one map over all: it would sort the names.
+    return {
+        name: {body: jax.tree.map(lambda x: jnp.asarray(x, float), pose) for body, pose in poses.items()}
+        for name, poses in found.items()
+    }
 
 
 def _configurations(translation, model):

@@ -1,9 +1,10 @@
-"""Configurations that MuJoCo files name: the pose of the file and its keyframes."""
+"""Poses that MuJoCo files name, of the file itself and of keyframes: configurations, and those of mocap bodies."""
 
 import numpy as np
 
 from jdyn.io.mjcf_translation import Translation
 from jdyn.model import Free, Model, ModelError
+from jdyn.spatial import Transform
 from jdyn.terminal.messages import listed
 
 
@@ -18,20 +19,44 @@ def configurations(translation: Translation, model: Model) -> dict[str, np.ndarr
         ModelError: naming every keyframe that is not a configuration.
         ValueError: if the model has joints that the file lacks.
     """
+    found = _by_keyframe(translation, {"qpos": translation.m.qpos0})
+    return {name: _in_coordinates(translation, qpos, model) for name, (qpos,) in found.items()}
+
+
+def mocap_poses(translation: Translation) -> dict[str, dict[str, Transform]]:
+    """Pose of each mocap body by its name, in the pose of the file, `qpos0`, and in each keyframe.
+
+    Raises:
+        ModelError: naming every keyframe that has no poses of mocap bodies.
+    """
     t = translation
-    found, problems = {"qpos0": t.m.qpos0}, []
+    bodies = [int(body) for number in range(t.m.nmocap) for body in np.flatnonzero(t.m.body_mocapid == number)]
+    start = {"mpos": t.m.body_pos[bodies].ravel(), "mquat": t.m.body_quat[bodies].ravel()}
+    found = {}
+    for name, (positions, quaternions) in _by_keyframe(t, start).items():
+        rows = zip(bodies, positions.reshape(-1, 3), quaternions.reshape(-1, 4), strict=True)
+        found[name] = {t.bodies[body]: t.pose(position, _unit(t, quaternion)) for body, position, quaternion in rows}
+    return found
+
+
+def _by_keyframe(t: Translation, start: dict[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
+    """Numbers of some attributes at the start, `qpos0`, and in each keyframe; what it does not say is as at the
+    start."""
+    found, problems = {"qpos0": list(start.values())}, []
     for number, (attributes, where) in enumerate(t.keyframes):
         name = attributes.get("name") or f"key{number}"
-        numbers = _numbers(attributes["qpos"]) if "qpos" in attributes else t.m.qpos0
-        if numbers is None or numbers.shape != (t.m.nq,):
-            got = attributes["qpos"]
+        found[name] = []
+        for key, there in start.items():
+            numbers = _numbers(attributes[key]) if key in attributes else there
+            if numbers is not None and numbers.shape == there.shape:
+                found[name].append(numbers)
+                continue
+            got = attributes[key]
             shown = repr(got if len(got) < 80 else f"{got[:80]}...")
-            problems.append(f"{where}: qpos of keyframe {name!r} is {shown}, expected {t.m.nq} finite numbers")
-        else:
-            found[name] = numbers
+            problems.append(f"{where}: {key} of keyframe {name!r} is {shown}, expected {there.size} finite numbers")
     if problems:
         raise ModelError(listed(t.builder.source, "problem", problems))
-    return {name: _in_coordinates(t, qpos, model) for name, qpos in found.items()}
+    return found
 
 
 def _numbers(text: str) -> np.ndarray | None:
@@ -61,5 +86,11 @@ def _of_joint(t: Translation, qpos: np.ndarray, model: Model, body: int) -> np.n
     else:
         raise ValueError(f"{t.builder.source}: model {model.name!r} has a joint {name!r}, which the file lacks")
     if kind.nq != kind.nv:
-        t.mujoco.mju_normalize4(q[-4:])
+        q[-4:] = _unit(t, q[-4:])
     return q
+
+
+def _unit(t: Translation, quaternion: np.ndarray) -> np.ndarray:
+    quaternion = quaternion.copy()
+    t.mujoco.mju_normalize4(quaternion)
+    return quaternion

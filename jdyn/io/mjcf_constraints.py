@@ -1,5 +1,6 @@
 """Equalities of MuJoCo files as constraints beyond the tree of joints."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import equinox as eqx
@@ -10,6 +11,7 @@ from jaxtyping import Array, Float
 from jdyn.io.mjcf_tendons import fixed_tendon, is_fixed
 from jdyn.io.mjcf_translation import Translation
 from jdyn.model.constraints import Connect, Constraint, Gear, JointSum, PrescribedJoint, Weld
+from jdyn.model.guided import Guided, Still
 from jdyn.spatial import Transform
 
 # MuJoCo's defaults.
@@ -30,12 +32,18 @@ class Locked(eqx.Module):
 
 
 def open_equalities(t: Translation) -> tuple[list[int], list[int]]:
-    """Active equalities that did not become mimic joints: those that `constraint` translates, and all others."""
+    """Active equalities that did not become mimic joints: those that `constraint` translates, and all others. Those
+    between mocap bodies hold nothing."""
     if t.disabled("EQUALITY", "CONSTRAINT"):
         return [], []
-    active = [i for i in range(t.m.neq) if t.m.eq_active0[i] and i not in t.couplings]
+    active = [i for i in range(t.m.neq) if t.m.eq_active0[i] and i not in t.couplings and not _holds_nothing(t, i)]
     ours = [i for i in active if _is_translated(t, i)]
     return ours, [i for i in active if i not in ours]
+
+
+def _holds_nothing(t: Translation, equality: int) -> bool:
+    ends = bodies_of(t, equality)
+    return bool(ends) and all(mocap_of(t, body) is not None for body in ends)
 
 
 def _is_translated(t: Translation, equality: int) -> bool:
@@ -47,10 +55,57 @@ def _is_translated(t: Translation, equality: int) -> bool:
 
 
 def constraint(t: Translation, equality: int) -> Constraint:
-    """Constraint whose residual is MuJoCo's for an equality.
+    """Constraint whose residual is MuJoCo's for an equality; mocap bodies guide it.
 
     Source: MuJoCo's documentation, XML reference, equality; `mj_instantiateEquality` in its source.
     """
+    found = _constraint(t, equality)
+    for mocap in dict.fromkeys(mocap_of(t, body) for body in bodies_of(t, equality)):
+        if mocap is not None:
+            found = _guided(t, equality, mocap, found)
+    return found
+
+
+def _guided(t: Translation, equality: int, mocap: int, found: Constraint) -> Guided:
+    """A constraint with frames on a mocap body."""
+    name, places = t.bodies[mocap], {}
+    for frame, body, own in _ends(t, equality):
+        if mocap_of(t, body) == mocap and frame != name:
+            places[frame] = _numbers(_pose_below(t, body, mocap) @ own)
+    pose = Still(_numbers(t.pose(t.m.body_pos[mocap], t.m.body_quat[mocap])))
+    return Guided(found, name, pose, tuple(places), tuple(places.values()))
+
+
+def _ends(t: Translation, equality: int) -> Iterator[tuple[str, int, Transform]]:
+    """Frames of a connect or a weld, the bodies that carry them, and their poses in these."""
+    ends, sites = (t.m.eq_obj1id[equality], t.m.eq_obj2id[equality]), _of_sites(t, equality)
+    for frame, body, end in zip(_frames(t, equality), bodies_of(t, equality), ends, strict=True):
+        own = t.pose(t.m.site_pos[end], t.m.site_quat[end]) if sites else t.pose(np.zeros(3), np.array([1.0, 0, 0, 0]))
+        yield frame, body, own
+
+
+def mocap_of(t: Translation, body: int) -> int | None:
+    """The mocap body that carries a body, or is it."""
+    while t.m.body_mocapid[body] < 0:
+        if body == 0 or t.m.body_jntnum[body]:
+            return None
+        body = int(t.m.body_parentid[body])
+    return body
+
+
+def _pose_below(t: Translation, body: int, mocap: int) -> Transform:
+    """Pose of a body in the mocap body that carries it."""
+    if body == mocap:
+        return t.pose(np.zeros(3), np.array([1.0, 0, 0, 0]))
+    above = _pose_below(t, int(t.m.body_parentid[body]), mocap)
+    return above @ t.pose(t.m.body_pos[body], t.m.body_quat[body])
+
+
+def _numbers(pose: Transform) -> Transform:
+    return Transform(jnp.asarray(pose.rotation, float), jnp.asarray(pose.translation, float))
+
+
+def _constraint(t: Translation, equality: int) -> Constraint:
     match int(t.m.eq_type[equality]):
         case t.mujoco.mjtEq.mjEQ_JOINT:
             return _of_joints(t, equality)
@@ -109,7 +164,7 @@ def _weld(t: Translation, equality: int) -> Constraint:
         return Weld(*_frames(t, equality))
     where = t.pose(place, turn)
     rotation, translation = where.rotation, where.point_to_parent(-anchor)
-    return Weld(*_frames(t, equality), pose=Transform(jnp.asarray(rotation, float), jnp.asarray(translation, float)))
+    return Weld(*_frames(t, equality), pose=_numbers(Transform(rotation, translation)))
 
 
 def _of_joints(t: Translation, equality: int) -> Constraint:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from jdyn.io.mjcf_actuators import limits_of_joint, read_actuators, unread_part
-from jdyn.io.mjcf_constraints import SOLIMP, SOLREF, bodies_of, is_scaled, is_soft, open_equalities
+from jdyn.io.mjcf_constraints import SOLIMP, SOLREF, is_scaled, is_soft, mocap_of, open_equalities
 from jdyn.io.mjcf_elements import without_passive_forces
 from jdyn.io.mjcf_sensors import sensor_names, untranslated_sensors
 from jdyn.io.mjcf_tendons import side_in_motion
@@ -22,6 +22,7 @@ def ignored(translation: Translation) -> list[str]:
         *_actuators(translation),
         *_forces(translation),
         *_ignored_anywhere(translation),
+        *_some("motion of mocap bodies", _names_of_mocap(translation, range(translation.m.nbody))),
         *_some("sensors", read, "; jdyn.load_system reads them"),
     ]
 
@@ -33,11 +34,12 @@ def ignored_in_scene(translation: Translation) -> list[str]:
         *_ignored_of_tendons(translation),
         *_unread_actuators(translation),
         *_ignored_anywhere(translation),
+        *_mocap(translation),
     ]
 
 
 def _ignored_anywhere(translation):
-    parts = (_contacts, _nonlinear, _free_joints, _mocap, _others)
+    parts = (_contacts, _nonlinear, _free_joints, _others)
     return [message for part in parts for message in part(translation)]
 
 
@@ -56,14 +58,12 @@ def ignored_in_constraints(translation: Translation) -> list[str]:
     """One message for each way in which equalities act in MuJoCo and constraints in jdyn do not."""
     t = translation
     translated, others = open_equalities(t)
-    held = [body for i in translated for body in bodies_of(t, i) if t.m.body_mocapid[body] >= 0]
     soften = (t.name("equality", i) for i in translated if is_soft(t, i))
     weigh = (t.name("equality", i) for i in translated if is_scaled(t, i))
     return [
         *_untranslated(t, others),
         *_some("softness (solref, solimp) of equality constraints", soften, ", which are rigid here"),
         *_some("torquescale of equality constraints", weigh, ", which are rigid here"),
-        *_some("motion of mocap bodies", dict.fromkeys(t.bodies[body] for body in held), ", which are fixed here"),
     ]
 
 
@@ -234,7 +234,35 @@ def _free_joints(t: Translation) -> list[str]:
 
 
 def _mocap(t: Translation) -> list[str]:
-    return _some("motion of mocap bodies", (t.bodies[body] for body in _where(t.m.body_mocapid >= 0)))
+    """One message for each kind of things that move with mocap bodies in MuJoCo, and here do not: all but what
+    equalities hold."""
+    m, wraps, kinds = t.m, t.mujoco.mjtWrap, t.mujoco.mjtObj
+    carriers = {
+        kinds.mjOBJ_BODY: range(m.nbody), kinds.mjOBJ_XBODY: range(m.nbody), kinds.mjOBJ_GEOM: m.geom_bodyid,
+        kinds.mjOBJ_SITE: m.site_bodyid, kinds.mjOBJ_CAMERA: m.cam_bodyid,
+    }  # fmt: skip
+    kind_of_wrap = {wraps.mjWRAP_SITE: kinds.mjOBJ_SITE, wraps.mjWRAP_SPHERE: kinds.mjOBJ_GEOM}
+    kind_of_wrap[wraps.mjWRAP_CYLINDER] = kinds.mjOBJ_GEOM
+    wrapped = [(kind_of_wrap.get(int(kind)), i) for kind, i in zip(m.wrap_type, m.wrap_objid, strict=True)]
+    seen = [*zip(m.sensor_objtype, m.sensor_objid, strict=True), *zip(m.sensor_reftype, m.sensor_refid, strict=True)]
+    parts = {
+        "shapes": [m.geom_bodyid[geom] for geom in _touching(t)],
+        "joints": [m.body_parentid[body] for body in _where(m.body_jntnum)],
+        "tendons": [carriers[kind][i] for kind, i in wrapped if kind in carriers],
+        "sensors": [carriers[int(kind)][i] for kind, i in seen if int(kind) in carriers and i >= 0],
+    }
+    how = ", which are fixed here: jdyn.constraints.guide moves what equalities hold"
+    return [
+        message
+        for part, bodies in parts.items()
+        for message in _some(f"motion of {part} on mocap bodies", _names_of_mocap(t, bodies), how)
+    ]
+
+
+def _names_of_mocap(t: Translation, bodies: Iterable[int]) -> list[str]:
+    """Names of the mocap bodies among some bodies, or that carry them, each once."""
+    carriers = (mocap_of(t, int(body)) for body in bodies)
+    return list(dict.fromkeys(t.bodies[body] for body in carriers if body is not None))
 
 
 def _others(t: Translation) -> list[str]:

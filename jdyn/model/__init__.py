@@ -24,6 +24,9 @@ from jdyn.model.edit import lock as lock
 from jdyn.model.edit import merge as merge
 from jdyn.model.frames import with_frame as with_frame
 from jdyn.model.ground import with_ground as with_ground
+from jdyn.model.guided import Guided as Guided
+from jdyn.model.guided import Still as Still
+from jdyn.model.guided import guide as guide
 from jdyn.model.joints import Ball as Ball
 from jdyn.model.joints import Continuous as Continuous
 from jdyn.model.joints import FlatJoint as FlatJoint

@@ -14,6 +14,7 @@ from jdyn.robots.links import per_link as per_link
 from jdyn.robots.load import load as load
 from jdyn.robots.load import load_configurations as load_configurations
 from jdyn.robots.load import load_constraints as load_constraints
+from jdyn.robots.load import load_mocap_poses as load_mocap_poses
 from jdyn.robots.panda import panda as panda
 from jdyn.robots.pendulums import chain as chain
 from jdyn.robots.pendulums import double_pendulum as double_pendulum

@@ -14,6 +14,7 @@ from jdyn.io import (
     load_mjcf,
     load_mjcf_configurations,
     load_mjcf_constraints,
+    load_mjcf_mocap_poses,
     load_mjcf_scene,
     load_sdf,
     load_sdf_configurations,
@@ -28,6 +29,7 @@ from jdyn.model import Constraint, Model, ModelError
 from jdyn.model.model import checked
 from jdyn.model.shapes import HULL_VERTICES
 from jdyn.robots.catalogue import ROBOTS
+from jdyn.spatial import Transform
 from jdyn.terminal.messages import short
 
 _READERS = {"robot": load_urdf, "mujoco": load_mjcf, "sdf": load_sdf}
@@ -142,7 +144,8 @@ def load_constraints(
     A connect becomes a `jdyn.constraints.Connect`, a weld a `jdyn.constraints.Weld`, a polynomial of a joint's
     coordinate a `jdyn.constraints.Gear`, a locked joint a `jdyn.constraints.PrescribedJoint`, a linear equality of
     tendons that add up joints a `jdyn.constraints.JointSum`. Polynomials of degree one that `jdyn.load` turns into
-    mimic joints are not among them. Constraints are rigid, while MuJoCo's equalities are soft.
+    mimic joints are not among them. What mocap bodies hold is `jdyn.constraints.Guided` by them, at their poses in the
+    file until `jdyn.constraints.guide` moves them. Constraints are rigid, while MuJoCo's equalities are soft.
 
     >>> text = '''<mujoco><worldbody>
     ...   <body name="rod"><joint/><geom type="capsule" size="0.05" fromto="0 0 0 0 0 -1"/></body>
@@ -227,6 +230,43 @@ def load_configurations(
         return load_srdf_configurations(model, source)
     of_file = load_mjcf_configurations if root == "mujoco" else load_sdf_configurations
     return of_file(model, source, package_dirs=package_dirs)
+
+
+def load_mocap_poses(
+    source: str | os.PathLike, *, package_dirs: Sequence[str | os.PathLike] = ()
+) -> dict[str, dict[str, Transform]]:
+    """Poses of the mocap bodies of a MuJoCo file where it starts and in its keyframes, for `jdyn.constraints.guide`.
+
+    ```
+    system, poses = jdyn.load_system("scene.xml"), jdyn.load_mocap_poses("scene.xml")
+    held = system.but(constraints=jdyn.constraints.guide(system.constraints, poses["home"]))
+    ```
+
+    >>> text = '''<mujoco><worldbody>
+    ...   <body name="hand" mocap="true" pos="0 0 1"/>
+    ...   <body name="ball" pos="0 0 1"><freejoint/><geom size="0.1"/></body>
+    ... </worldbody><equality><weld body1="hand" body2="ball"/></equality>
+    ... <keyframe><key name="up" mpos="0 0 2" qpos="0 0 2 1 0 0 0"/></keyframe></mujoco>'''
+    >>> for name, poses in jdyn.load_mocap_poses(text).items():
+    ...     print(name, poses["hand"].translation)
+    qpos0 [0. 0. 1.]
+    up [0. 0. 2.]
+
+    Args:
+        source: As for `jdyn.load`. URDF files and bundled robots have no mocap bodies.
+        package_dirs: As for `jdyn.load`.
+
+    Returns:
+        For `"qpos0"`, the pose in which the file is written, and each keyframe, named as by `jdyn.load_configurations`,
+        the pose in the world of each mocap body by its name.
+
+    Raises:
+        ValueError: if there is no bundled robot of that name.
+        ModelError: (a `ValueError`) if a file or a text is not a robot, or a keyframe has no such poses.
+    """
+    if (isinstance(source, str) and source in ROBOTS) or _root(source) == "robot":
+        return {}
+    return load_mjcf_mocap_poses(source, package_dirs=package_dirs)
 
 
 def _root(source: str | os.PathLike) -> str:

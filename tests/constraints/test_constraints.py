@@ -7,10 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import jdyn
 from jdyn.constraints import StateChange, constraint_distance, constraint_rows, projected
 from jdyn.constraints.rows import residuals
+from jdyn.model.constraints import Moving, Placed
 from jdyn.spatial import Transform
 from jdyn.spatial.rotation import quaternion_exp, quaternion_to_matrix
 from tests.reference import andrews
@@ -47,6 +49,9 @@ KINDS = [
     jdyn.constraints.PrescribedFrame(B[2], path),
     jdyn.constraints.VelocityCoupling((B[1],), (SINGLE[0],), coefficients),
     jdyn.constraints.Connect("world", B[0], point_b=(0.5, 0.0, 0.0)),
+    jdyn.constraints.Guided(jdyn.constraints.Weld(B[3], "palm"), "hand", path, ("palm",), (path(0.2),)),
+    # The plane moves with another body, and beside.
+    jdyn.constraints.Guided(jdyn.constraints.RollingDisk(B[5], 0.3, plane="table"), "table", path, base=B[1]),
 ]
 
 
@@ -81,7 +86,31 @@ def test_rows_are_the_rates_of_residuals():
         return there.J @ v - there.b
 
     np.testing.assert_allclose(-rows.gamma, along(speeds), atol=1e-12)
-    assert len(rows.holonomic) == len(rows.J) - 6
+    assert len(rows.holonomic) == len(rows.J) - 8
+
+
+def test_a_guided_plane_moves_as_one_on_a_body_does():
+    """Its velocity by differences of its pose, where the base moves too."""
+    t, step, rng = 0.4, 1e-5, np.random.default_rng(0)
+    base, twist, by_disk = rng.normal(size=6), rng.normal(size=6), rng.normal(size=6)
+
+    def at(motion, s):
+        """Pose of a body that moves with a velocity about the world's origin, at first by `base`."""
+        turn = Rotation.from_rotvec(s * motion[:3]).as_matrix()
+        R = Rotation.from_rotvec(base[:3]).as_matrix()
+        return Transform(jnp.asarray(turn @ R), jnp.asarray(turn @ base[3:] + s * motion[3:]))
+
+    before, now, after = (at(twist, s) @ path(t + s) for s in (-step, 0.0, step))
+    omega = Rotation.from_matrix(after.rotation @ before.rotation.T).as_rotvec() / (2 * step)
+    velocity = (after.translation - before.translation) / (2 * step)
+    told = jnp.concatenate([omega, velocity + np.cross(now.translation, omega)])
+    disk = jdyn.constraints.RollingDisk("disk", 0.3, plane="table")
+    guided = jdyn.constraints.Guided(disk, "table", path, base="body")
+    placed = at(by_disk, 1.0)
+    found = guided.slip(Placed(jnp.asarray(t), (at(twist, 0.0), placed), ()), Moving((twist, jnp.asarray(by_disk)), ()))
+    expected = disk.slip(Placed(jnp.asarray(t), (placed, now), ()), Moving((jnp.asarray(by_disk), told), ()))
+    # Differences err by step², and by rounding over the step.
+    np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
 def test_names_are_checked():

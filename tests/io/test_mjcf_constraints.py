@@ -199,8 +199,6 @@ def test_names_are_those_of_the_model():
         ('<connect name="c" body1="a" anchor="0 0 0" solimp=".9 .99 .001"/>',
          "softness (solref, solimp) of equality constraints c"),
         ('<weld name="w" body1="a" torquescale="3"/>', "torquescale of equality constraints w"),
-        ('<weld name="w" body1="hand" body2="a"/>', "motion of mocap bodies hand"),
-        ('<weld name="w" site1="palm" site2="s"/>', "motion of mocap bodies hand"),
         ('<tendon name="e" tendon1="t" tendon2="u" polycoef="0 1 1 0 0"/>', "equality constraints e (tendon)"),
     ],
 )  # fmt: skip
