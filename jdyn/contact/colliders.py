@@ -102,11 +102,17 @@ class Colliders(Structure):
     def pair_friction(self) -> Float[Array, "pairs 3"]:
         """Coefficients of sliding [1], torsional [m] and rolling friction [m] of each pair, by MuJoCo's rule.
 
-        They are the larger ones of the two shapes; those beyond the larger `condim` of the two are zero.
+        They are the larger ones of the two shapes, or those of the one of higher priority; those beyond the larger
+        `condim` of the two, or beyond that one's, are zero.
         """
+        return jnp.where(_counts(self.entries, self.pairs), self.larger(self.friction), 0)
+
+    def larger(self, values: Float[Array, "n 3"]) -> Float[Array, "pairs 3"]:
+        """The larger ones of numbers of the two shapes of each pair that are not negative, among those of the highest
+        priority."""
         a, b = np.reshape(self.pairs, (-1, 2)).T.astype(int)
-        counts = _counts(self.entries, self.pairs)
-        return jnp.where(counts, jnp.maximum(self.friction[a], self.friction[b]), 0)
+        speaks_a, speaks_b = _speaks(self.entries, self.pairs)[..., None]
+        return jnp.maximum(jnp.where(speaks_a, values[a], 0), jnp.where(speaks_b, values[b], 0))
 
     @property
     def sorts(self) -> list[tuple[int, int]]:
@@ -165,9 +171,16 @@ def colliders(model: Model) -> Colliders:
 
 def _counts(entries: tuple[Shape, ...], pairs: Sequence[tuple[int, int]]) -> np.ndarray:
     """Which coefficients of friction each pair has."""
-    a, b = np.reshape(pairs, (-1, 2)).T.astype(int)
+    both = np.reshape(pairs, (-1, 2)).T.astype(int)
     condim = np.array([entry.condim for entry in entries])
-    return counted(np.maximum(condim[a], condim[b]))
+    return counted(np.max(np.where(_speaks(entries, pairs), condim[both], 0), axis=0))
+
+
+def _speaks(entries: tuple[Shape, ...], pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Which of the first and of the second shapes of pairs say how large friction is: those of the highest priority."""
+    both = np.reshape(pairs, (-1, 2)).T.astype(int)
+    priority = np.array([entry.priority for entry in entries])[both]
+    return priority == np.max(priority, axis=0)
 
 
 def _resist_turning(

@@ -24,7 +24,7 @@ class Material(eqx.Module):
 
     Two surfaces in contact are springs in series, each of which takes its share of the depth: 1/k = 1/k₁ + 1/k₂ for a
     linear law. The dissipation is the mean by these shares, as in Drake. Friction is the larger one of the two, as in
-    MuJoCo, whose files count on it.
+    MuJoCo, whose files count on it, or that of the shape of higher priority (`jdyn.contact.Touching`).
 
     Stiffness is that of a point. Shapes that touch along a line have two points, along an area as much as four, so that
     a box on one of its faces is four times as stiff as a ball.
@@ -124,14 +124,13 @@ def resist_turning(colliders: Colliders, default: Material, materials: Mapping[s
 
 
 def _pair_friction(colliders: Colliders, given: Sequence[Any]) -> Float[Array, "pairs 3"]:
-    """The largest of what materials say and of what shapes say that have none."""
-    a, b = np.array(colliders.pairs, int).reshape(-1, 2).T
+    """The largest of what materials say and of what shapes say that have none, among those of the highest priority."""
     missing = np.array([friction is None for friction in given])
     own = jnp.where(missing[:, None], colliders.friction, 0)
     by_shapes = dataclasses.replace(colliders, friction=own).pair_friction()
     dtype = by_shapes.dtype
     by_materials = jnp.stack([_friction(0.0 if friction is None else friction, dtype) for friction in given])
-    return jnp.maximum(by_shapes, jnp.maximum(by_materials[a], by_materials[b]))
+    return jnp.maximum(by_shapes, colliders.larger(by_materials))
 
 
 def _of_shape(entry, default, materials):

@@ -96,9 +96,10 @@ links on the floor takes, that is a tenth.
 ## Materials
 
 A `jdyn.contact.Material` has stiffness, dissipation and friction: one number, or three with those against turning and
-rolling. Two shapes in contact are springs in series, and the larger friction counts. `materials` are by name of a shape
-or a link, `material` is that of all others. Friction that no material states is that of the shapes, which comes from
-files or from `jdyn.with_ground(model, friction=...)`; dissipation that none states is the default of the law.
+rolling. Two shapes in contact are springs in series, and the larger friction counts, or that of the shape of higher
+`priority`, as feet in files of MuJoCo have it. `materials` are by name of a shape or a link, `material` is that of all
+others. Friction that no material states is that of the shapes, which comes from files or from
+`jdyn.with_ground(model, friction=...)`; dissipation that none states is the default of the law.
 
 >>> firm = jdyn.CompliantContact(materials={"ground": jdyn.contact.Material(stiffness=jnp.inf, friction=0.5)})
 

@@ -87,7 +87,7 @@ def _contacts(t: Translation) -> list[str]:
     geoms = _touching(t)
     if not geoms:
         return []
-    unlike = ("margin", "gap", "priority", "surfacevel", "adhesion")
+    unlike = ("margin", "gap", "surfacevel", "adhesion")
     overridden = t.m.opt.enableflags & t.mujoco.mjtEnableBit.mjENBL_OVERRIDE
     return [
         *(message for key in unlike for message in _of_geoms(t, key, 0, geoms)),
@@ -110,10 +110,14 @@ def _peculiar_pairs(t: Translation) -> list[int]:
     """Pairs that state what does not follow from their geoms."""
     m = t.m
     a, b = m.pair_geom1, m.pair_geom2
-    friction = np.maximum(m.geom_friction[a], m.geom_friction[b])[:, [0, 0, 1, 2, 2]]
+    speaks = [(m.geom_priority[one] >= m.geom_priority[other])[:, None] for one, other in ((a, b), (b, a))]
+    friction, condim = (
+        np.maximum(np.where(speaks[0], values[a], 0), np.where(speaks[1], values[b], 0))
+        for values in (m.geom_friction[:, [0, 0, 1, 2, 2]], m.geom_condim[:, None])
+    )
     as_geoms = (
         np.all(m.pair_friction == friction, axis=1)
-        & (m.pair_dim == np.maximum(m.geom_condim[a], m.geom_condim[b]))
+        & (m.pair_dim == condim[:, 0])
         & (m.pair_margin == 0)
         & (m.pair_gap == 0)
         & (m.pair_adhesion == 0)

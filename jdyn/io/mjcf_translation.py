@@ -328,7 +328,7 @@ class Translation:
                 where = where @ self.pose(m.mesh_pos[mesh], m.mesh_quat[mesh]).inverse() @ of_file
             case _:
                 return False
-        bits = (int(getattr(m, f"geom_{key}")[geom]) for key in ("contype", "conaffinity", "condim"))
+        bits = (int(getattr(m, f"geom_{key}")[geom]) for key in ("contype", "conaffinity", "condim", "priority"))
         touching = Touching(m.geom_friction[geom], *bits)
         about = {"name": self._shape_names[geom], "color": self._color(geom), "heights": heights, "touching": touching}
         for role in self._roles(geom):

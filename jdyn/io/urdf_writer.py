@@ -131,6 +131,8 @@ def _lost_of_contact(shapes: Any, row: int) -> Iterator[str]:
     coefficients = np.where(counted(entry.condim), shapes.friction[row], 0)
     if not np.array_equal(coefficients, (1, 0, 0)):
         yield "contact friction"
+    if entry.priority != default["priority"]:
+        yield "priority of contact friction"
     if any(getattr(entry, key) != default[key] for key in ("contype", "conaffinity")):
         yield "contype and conaffinity"
     if any(entry.link in pair for pair in shapes.excluded):

@@ -146,6 +146,7 @@ class _Shape:
     contype: int
     conaffinity: int
     condim: int
+    priority: int
     heights: np.ndarray | None
 
 
@@ -320,7 +321,7 @@ class Builder:
         for each in ROLES if role is None else (role,):
             shape = _Shape(
                 link, kind, sizes, _matrix(placement), each, path, name, color,
-                friction, touching.contype, touching.conaffinity, condim, heights,
+                friction, touching.contype, touching.conaffinity, condim, touching.priority, heights,
             )  # fmt: skip
             self._shapes.append(shape)
 
@@ -665,7 +666,7 @@ class Builder:
             carrier, pose = placed(link, T @ shape.pose)
             color = None if shape.color is None else (*shape.color, 1.0)[:4]
             body = index.get(carrier, WORLD)
-            touch = shape.contype, shape.conaffinity, shape.condim, self.hull_vertices
+            touch = shape.contype, shape.conaffinity, shape.condim, self.hull_vertices, shape.priority
             entries.append(Shape(shape.kind, shape.role, body, shape.link, name, shape.path, color, *touch))  # type: ignore[arg-type]
             sizes[row, : len(shape.size)] = shape.size
             poses.append(pose)

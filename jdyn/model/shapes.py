@@ -67,12 +67,14 @@ class Touching(NamedTuple):
         condim: How many components of force a contact has, the larger number of the two shapes: 1 without friction, 3
             with sliding, 4 with torsional, 6 with rolling friction too. If left out: 3 for one coefficient of friction,
             6 for three.
+        priority: Of two shapes the one of higher priority alone says how large friction and `condim` are.
     """
 
     friction: ArrayLike = 1.0
     contype: int = 1
     conaffinity: int = 1
     condim: int | None = None
+    priority: int = 0
 
 
 # A tuple, because JAX hashes the entries in every call of a function that is compiled for a model with shapes.
@@ -102,6 +104,7 @@ class Shape(NamedTuple):
             friction, 3 with sliding, 4 with torsional, 6 with rolling friction too. Programs leave out what no pair
             has, whatever the numbers of `Shapes.friction` are.
         hull_vertices: How many vertices the hull has at most as which a mesh touches.
+        priority: As in MuJoCo: of two shapes the one of higher priority alone says how large friction and `condim` are.
     """
 
     kind: ShapeKind
@@ -115,6 +118,7 @@ class Shape(NamedTuple):
     conaffinity: int = 1
     condim: int = 3
     hull_vertices: int = HULL_VERTICES
+    priority: int = 0
 
 
 class Shapes(Structure):

@@ -82,10 +82,14 @@ FRICTION = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 .1" c
 <body name="a"><freejoint/><geom name="a" size=".1" condim="1" friction="0.3 .2 .1"/></body>
 <body name="b"><freejoint/><geom name="b" size=".1" condim="1" friction="2 .2 .1"/></body>
 <body name="c"><freejoint/><geom name="c" size=".1" condim="6" friction="0.5 .3 .05"/></body></worldbody></mujoco>"""
+PRIORITY = FRICTION.replace('name="a" size', 'name="a" priority="1" size').replace(
+    'name="c" size', 'name="c" priority="2" size'
+)
 
 
-def test_friction_of_pairs_is_mujocos():
-    m, found = mujoco.MjModel.from_xml_string(FRICTION), colliders(load_mjcf(FRICTION))
+@pytest.mark.parametrize("source", [FRICTION, PRIORITY], ids=["alike", "priority"])
+def test_friction_of_pairs_is_mujocos(source):
+    m, found = mujoco.MjModel.from_xml_string(source), colliders(load_mjcf(source))
     m.geom_margin[:] = m.body_margin[:] = 1e3
     d = mujoco.MjData(m)
     mujoco.mj_forward(m, d)
@@ -106,7 +110,6 @@ def test_friction_of_pairs_is_mujocos():
         ('solref="0.01 1"', "solref of contacts of geoms knob"),
         ('solimp=".8 .9 .01"', "solimp of contacts of geoms knob"),
         ('solmix="2"', "solmix of contacts of geoms knob"),
-        ('priority="1"', "priority of contacts of geoms knob"),
         ('/></body></worldbody><contact><pair name="p" geom1="knob" geom2="floor" condim="1"/></contact><worldbody>'
          "<body><inertial pos='0 0 0' mass='1' diaginertia='1 1 1'", "properties of contact pairs p"),
     ],
