@@ -15,4 +15,5 @@ from jdyn.elements.stops import Stops as Stops
 from jdyn.elements.stops import along_ends as along_ends
 from jdyn.elements.stops import approach as approach
 from jdyn.elements.stops import turns as turns
+from jdyn.elements.tendon_inertia import TendonInertia as TendonInertia
 from jdyn.elements.tendon_spring import TendonSpring as TendonSpring

@@ -42,10 +42,12 @@ class ForceElement(eqx.Module):
             which a step solves a linear system of the size of v. They change no result beyond tolerances.
             `jdyn.solvers.Rodas5P` and implicit solvers of diffrax differentiate the force anyway.
         uses_bodies: Whether `force` looks at bodies and frames, not at `kinematics.q` and `kinematics.v` alone.
+        adds_inertia: Whether it has inertia that simulations add to the mechanism's, see `along`.
     """
 
     implicit: Implicit = eqx.field(static=True, default="no", kw_only=True)
     uses_bodies: ClassVar[bool] = True
+    adds_inertia: ClassVar[bool] = False
 
     def __check_init__(self):
         if self.implicit not in ("no", "joints", "coupled"):
@@ -99,6 +101,11 @@ class ForceElement(eqx.Module):
             lambda t, q, v: self.generalized(model, t, q, v, memory), model, jnp.asarray(t, v.dtype), q, v
         )
         return -by_q, -by_v
+
+    def along(self, kinematics: Kinematics) -> tuple[Float[Array, " nv"], Scalar]:
+        """Moment arms of a length and the inertia along it, of an element that adds inertia: the length takes a force
+        of the inertia times its acceleration."""
+        raise NotImplementedError(f"{type(self).__name__} adds no inertia")
 
     def energy(self, kinematics: Kinematics, memory: Any) -> Scalar:
         """Energy that the element stores [J], part of `Trajectory.energy`; zero unless overridden."""

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.dynamics import Kinematics, differentiated_jacobians
 from jdyn.elements.element import ForceElement, checked_force, state_of
+from jdyn.elements.tendon_inertia import AddedInertia
 from jdyn.model import Model
 
 Coordinates = Float[Array, " nv"]
@@ -73,6 +74,24 @@ class Elements(eqx.Module):
     ) -> tuple[Array, Array, Array]:
         """∂τ/∂t, ∂τ/∂q along the tangent space, and ∂τ/∂v of `force`."""
         return differentiated_jacobians(lambda t, q, v: self.force(model, t, q, v, states), model, t, q, v)
+
+    @property
+    def add_inertia(self) -> bool:
+        """Tell whether one adds inertia."""
+        return any(element.adds_inertia for element in self.each)
+
+    def inertia(self, model: Model, q: Array, v: Array) -> AddedInertia:
+        """Inertia of those that add some, in one state."""
+        adding = [element for element in self.each if element.adds_inertia]
+
+        def at(s):
+            kinematics = Kinematics.of(model, model.integrate(q, s * v), v)
+            moments, inertias = zip(*(element.along(kinematics) for element in adding), strict=True)
+            return jnp.stack(moments), jnp.stack([jnp.asarray(m, v.dtype) for m in inertias])
+
+        zero = jnp.zeros((), v.dtype)
+        (moments, inertias), (change, _) = jax.jvp(at, (zero,), (jnp.ones_like(zero),))
+        return AddedInertia(moments, inertias, change @ v)
 
     def energy(self, model: Model, q: Array, v: Array, states: States = None) -> Scalar:
         """Energy that they store [J]."""

@@ -14,4 +14,5 @@ from jdyn.elements import LuGreFriction as LuGreFriction
 from jdyn.elements import Medium as Medium
 from jdyn.elements import PointSpring as PointSpring
 from jdyn.elements import StribeckFriction as StribeckFriction
+from jdyn.elements import TendonInertia as TendonInertia
 from jdyn.elements import TendonSpring as TendonSpring

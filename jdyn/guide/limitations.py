@@ -5,9 +5,10 @@
 - Constraints are rigid where MuJoCo's equalities are soft. Equalities of tendons around bodies, curved ones of tendons,
   and deformable bodies of MuJoCo files are named in a warning and left out, and so are actuators on bodies, those with
   plugins, and delays of commands. Rays meet meshes as their hulls; rangefinders and distances are read where collision
-  shapes are all that they see. `jdyn.load_system` has the springs, dampers, friction and stops of tendons, `jdyn.load`
-  has not. Mocap bodies move what equalities hold; shapes, tendons, joints and sensors on them stay where the file has
-  them, and are named.
+  shapes are all that they see. `jdyn.load_system` has the springs, dampers, friction, stops and armature of tendons,
+  `jdyn.load` has not; functions of a model and model-based controllers do not know this armature, and
+  `jdyn.solvers.Rodas5P` refuses it. Mocap bodies move what equalities hold; shapes, tendons, joints and sensors on them
+  stay where the file has them, and are named.
 - Of URDF files actuators are read, not sensors: those of `<ros2_control>` are named, those of Gazebo are not.
   Interfaces for positions and velocities become motors unless the file has their gains; transmissions of types other
   than simple, differential and four-bar are named, and so are limits of effort of joints that several actuators move.

@@ -161,7 +161,6 @@ def _ignored_of_tendons(t: Translation) -> list[str]:
     thickening = nothing if t.disabled("DAMPER") else np.any(m.tendon_dampingpoly != 0, axis=1)
     moving = [i for i in range(m.ntendon) if side_in_motion(t, i)]
     kinds = {
-        "armature of tendons": m.tendon_armature,
         "actuatorfrcrange of tendons": m.tendon_actfrclimited,
         "nonlinear stiffness of tendons": stiffening,
         "nonlinear damping of tendons": thickening,

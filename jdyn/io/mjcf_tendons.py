@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jdyn.elements import TendonSpring
+from jdyn.elements import TendonInertia, TendonSpring
 from jdyn.io.mjcf_translation import Translation
 from jdyn.spatial import Transform
 from jdyn.transmissions import FixedTendon, PathPoint, Pulley, SpatialTendon, WrappedCylinder, WrappedSphere
@@ -38,10 +38,13 @@ def _parts(t: Translation, tendon: int) -> range:
     return range(start, start + t.m.tendon_num[tendon])
 
 
-def tendon_elements(t: Translation) -> tuple[TendonSpring, ...]:
-    """Springs, dampers, friction and stops of the tendons that have some, in the order of the file."""
+def tendon_elements(t: Translation) -> tuple[TendonSpring | TendonInertia, ...]:
+    """Springs, dampers, friction and stops of the tendons that have some, in the order of the file, then inertia of
+    those that have armature."""
     found = (_element(t, tendon) for tendon in range(t.m.ntendon))
-    return tuple(element for element in found if element is not None)
+    heavy = np.flatnonzero(t.m.tendon_armature).tolist()
+    inertias = (TendonInertia(transmission_of(t, i), jnp.asarray(t.m.tendon_armature[i], float)) for i in heavy)
+    return *(element for element in found if element is not None), *inertias
 
 
 def side_in_motion(t: Translation, tendon: int) -> bool:

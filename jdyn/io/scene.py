@@ -20,7 +20,7 @@ class Scene(NamedTuple):
         touches: Whether the file says which of its shapes touch.
         actuators: Between commands and the mechanism.
         sensors: Those of the file, in its order.
-        elements: Springs, dampers, friction and stops of its tendons.
+        elements: Springs, dampers, friction, stops and inertia of its tendons, the medium, carried weight.
         contact: False where the file switches contact off.
         stops: False where the file switches limits of joints off.
     """

@@ -120,7 +120,8 @@ def _with_forces(reading, field, y, known, tau, outputs):
     if outputs is not None:
         on_bodies = on_bodies + field.controller.on_bodies(reading.kinematics, outputs.forces)
     if field.constraints:
-        found = constrained_dynamics(model, field.constraints, y.q, y.v, tau, t=t, method=field.method)
+        total = tau + field.inertial_force(model, t, y, tau)
+        found = constrained_dynamics(model, field.constraints, y.q, y.v, total, t=t, method=field.method)
         a = found.a
         on_bodies = on_bodies + forces_on_bodies(model, field.constraints, t, y.q, y.v, found.multipliers)
     else:

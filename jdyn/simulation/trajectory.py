@@ -154,9 +154,7 @@ class Trajectory(eqx.Module):
         """Accelerations [rad/s² or m/s²]; in the row of an event, those before it."""
 
         def acceleration(system, t, q, v, tau):
-            field = VectorField(
-                system.model.without_shapes(), with_memory(None), system.method, constraints=system.constraints
-            )
+            field = _uncontrolled(system)
             return field.accelerations(field.model, t, State(q, v), tau)[0]
 
         return self._rows(acceleration, self.ts, self.q, self.v, self._forces())
@@ -166,7 +164,8 @@ class Trajectory(eqx.Module):
         """Forces of constraints, a column for each of their rows [N m or N]."""
 
         def forces(system, t, q, v, tau):
-            model = system.model.without_shapes()
+            field = _uncontrolled(system)
+            model, tau = field.model, tau + field.inertial_force(field.model, t, State(q, v), tau)
             return constrained_dynamics(model, system.constraints, q, v, tau, t=t, method=system.method).multipliers
 
         return self._rows(forces, self.ts, self.q, self.v, self._forces())
@@ -427,6 +426,12 @@ def _sensed(motion):
         return shown_in_rows(in_type(system.sensors, ts.dtype), ts, measured)
 
     return motion._lanes(in_lane, motion.ts, measured) if sampled(motion.system.sensors) else measured
+
+
+def _uncontrolled(system) -> VectorField:
+    """Equations of motion under given forces."""
+    model, elements = system.model.without_shapes(), Elements(system.elements)
+    return VectorField(model, with_memory(None), system.method, constraints=system.constraints, elements=elements)
 
 
 def _commanded(system, t, q, v, remembered, commands):

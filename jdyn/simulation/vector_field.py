@@ -21,8 +21,10 @@ from jdyn.control.controller import DynamicController
 from jdyn.dynamics import (
     ABA,
     Method,
+    bias_forces,
     differentiated_jacobians,
     forward_dynamics,
+    mass_matrix,
 )
 from jdyn.dynamics.force_slopes import summed
 from jdyn.elements import Elements, Stops
@@ -61,14 +63,35 @@ class VectorField(eqx.Module):
 
     def __call__(self, t: Scalar, y: State, args: Any = None) -> State:
         tau = self.force(t, y)
-        a, constraint_forces = self.accelerations(self.model, t, y, tau)
-        rate = self.part_rates(t, y, tau if constraint_forces is None else tau + constraint_forces)
+        a, reaction = self.accelerations(self.model, t, y, tau)
+        rate = self.part_rates(t, y, tau if reaction is None else tau + reaction)
         return eqx.tree_at(lambda rate: (rate.q, rate.v), rate, (self.model.rate(y.q, y.v), a))
 
     def accelerations(
         self, model: Model, t: Scalar, y: State, tau: Float[Array, " nv"]
     ) -> tuple[Float[Array, " nv"], Float[Array, " nv"] | None]:
-        """Accelerations of a model under generalized forces, and the forces of constraints, if there are any."""
+        """Accelerations of a model under generalized forces, and the forces of constraints and of inertia that force
+        elements add, if there are any."""
+        if not self.elements.add_inertia:
+            return self._accelerations(model, t, y, tau)
+        pull = self.inertial_force(model, t, y, tau)
+        a, reaction = self._accelerations(model, t, y, tau + pull)
+        return a, pull if reaction is None else pull + reaction
+
+    def inertial_force(self, model: Model, t: Scalar, y: State, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """Generalized force with which inertia that force elements add resists the accelerations of a model under
+        generalized forces [N m or N]."""
+        if not self.elements.add_inertia:
+            return jnp.zeros_like(tau)
+        added = self.elements.inertia(self.model, y.q, y.v)
+        a, _ = self._accelerations(model, t, y, tau)
+        responses = jax.vmap(lambda force: self._response(model, t, y, force))(added.moments)
+        return -added.pulls(responses, added.moments @ a + added.rates) @ added.moments
+
+    def _accelerations(
+        self, model: Model, t: Scalar, y: State, tau: Float[Array, " nv"]
+    ) -> tuple[Float[Array, " nv"], Float[Array, " nv"] | None]:
+        """The same without added inertia."""
         if not self.constraints:
             return forward_dynamics(model, y.q, y.v, tau, method=self.method), None
         return accelerations_and_forces(
@@ -98,7 +121,16 @@ class VectorField(eqx.Module):
 
     def response(self, t: Scalar, y: State, impulse: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """Change of velocity by an impulse on the coordinates, under the constraints."""
-        return impulse_response(self._method, self.model, self.constraints, t, y.q, y.v, impulse)
+        change = self._response(self.model, t, y, impulse)
+        if not self.elements.add_inertia:
+            return change
+        added = self.elements.inertia(self.model, y.q, y.v)
+        responses = jax.vmap(lambda force: self._response(self.model, t, y, force))(added.moments)
+        return change - added.pulls(responses, added.moments @ change) @ responses
+
+    def _response(self, model: Model, t: Scalar, y: State, impulse: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """The same without added inertia."""
+        return impulse_response(self._method, model, self.constraints, t, y.q, y.v, impulse)
 
     def projected(
         self, t: Scalar, y: State, error: State | None = None
@@ -187,6 +219,16 @@ class VectorField(eqx.Module):
                 differentiated_jacobians(lambda t, q, v: contact.force(self.model, q, v), self.model, t, y.q, y.v)
             )
         return summed(parts)
+
+    def mass_matrix(self, y: State) -> Float[Array, "nv nv"]:
+        """M, with inertia that force elements add."""
+        M = mass_matrix(self.model, y.q)
+        return M + self.elements.inertia(self.model, y.q, y.v).matrix if self.elements.add_inertia else M
+
+    def bias_forces(self, y: State) -> Float[Array, " nv"]:
+        """Forces of `jdyn.bias_forces`, with those of inertia that force elements add."""
+        bias = bias_forces(self.model, y.q, y.v)
+        return bias + self.elements.inertia(self.model, y.q, y.v).bias if self.elements.add_inertia else bias
 
     def coupled_slopes(self, t: Scalar, y: State) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]] | None:
         """Slopes of force elements that couple joints; None where none does."""

@@ -229,7 +229,6 @@ def test_tendons_that_nothing_resists_are_no_elements():
 @pytest.mark.parametrize(
     "tendon, rest, message",
     [
-        ('armature=".1"', "", "armature of tendons t"),
         ('actuatorfrcrange="-1 1"', "", "actuatorfrcrange of tendons t"),
         ('stiffness="1 2"', "", "nonlinear stiffness of tendons t"),
         ('damping="1 2"', "", "nonlinear damping of tendons t"),

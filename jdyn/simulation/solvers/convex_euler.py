@@ -12,7 +12,6 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.constraints import ConstraintRows, constraint_rows
 from jdyn.contact import Overlap, PointForces, StartOfSteps, StepwiseForces
-from jdyn.dynamics import bias_forces, mass_matrix
 from jdyn.dynamics.mass_matrix import reduced
 from jdyn.execution.one_trace import traced_once
 from jdyn.impulses import Convex, ImpulseProblem, ImpulseSolver, Solution
@@ -172,8 +171,8 @@ class ConvexEuler(ManifoldSolver, diffrax.AbstractAdaptiveSolver):
             y=y,
             contact=contact.at_time(t).at_start(model, y.q, y.v, -turned),
             constraints=constraint_rows(model, field.constraints, time, y.q, y.v) if field.constraints else None,
-            M=mass_matrix(smooth.model, y.q),
-            force=tau - bias_forces(smooth.model, y.q, y.v),
+            M=smooth.mass_matrix(y),
+            force=tau - smooth.bias_forces(y),
             turned=turned,
             rates=smooth.part_rates(time, y, tau),
             slopes=system.slopes,

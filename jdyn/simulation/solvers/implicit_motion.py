@@ -62,6 +62,11 @@ class ImplicitMotion(NamedTuple):
         given = terms, t0, t1, u, a
         terms, t0, t1, u, a = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, given)
         field, y = equations_of_motion(terms.term), terms.from_chart(u)
+        if field.elements.add_inertia:
+            raise ValueError(
+                "elements: expected none that add inertia, such as jdyn.elements.TendonInertia, for a solver that "
+                "differentiates forward dynamics; leave the solver out"
+            )
         model, t = field.model, clock_of(terms.term)(t0)
         tau_t, tau_q, tau_v = field.force_jacobians(t, y)
         by_q, by_v, M = inverse_dynamics_derivatives(model, y.q, y.v, a)

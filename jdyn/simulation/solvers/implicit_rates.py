@@ -12,7 +12,6 @@ from jaxtyping import Array, Bool, Float, Scalar
 
 from jdyn.array import LU, SMALL, is_single, solution
 from jdyn.contact import PointForces
-from jdyn.dynamics import mass_matrix
 from jdyn.dynamics.mass_matrix import reduced
 from jdyn.dynamics.methods.method import on_leaders
 from jdyn.dynamics.passive import passive_slopes
@@ -72,10 +71,8 @@ class JointImplicit(NamedTuple):
         are zero."""
         field, tau = self.field, self.force(t, y)
         t = self.clock(t)
-        a, constraint_forces = field.accelerations(
-            self.with_added_inertia(c), t, y, tau - self.linear_force(x + c * s, s)
-        )
-        k = field.part_rates(t, y, tau if constraint_forces is None else tau + constraint_forces)
+        a, reaction = field.accelerations(self.with_added_inertia(c), t, y, tau - self.linear_force(x + c * s, s))
+        k = field.part_rates(t, y, tau if reaction is None else tau + reaction)
         return eqx.tree_at(lambda k: (k.q, k.v), k, (s + c * a, a))
 
     def force(self, t: Scalar, y: State) -> Float[Array, " nv"]:
@@ -199,7 +196,7 @@ def _matrices(field: VectorField, t: Scalar, y: State) -> tuple[Array, Array, Ar
         return None
     in_joints = (reduced(model, jnp.diag(slope)) for slope in joint_slopes(field, t, y))
     K, D = (functools.reduce(jnp.add, slopes) for slopes in zip(*parts, in_joints, strict=True))
-    return K, D, mass_matrix(model, y.q)
+    return K, D, field.mass_matrix(y)
 
 
 @precise
