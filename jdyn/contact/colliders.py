@@ -1,5 +1,6 @@
 """Collision shapes of a model, and the pairs of them that may touch."""
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable, Sequence
@@ -10,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jdyn.array import Structure
 from jdyn.contact.hulls import hulls_of, scaled
@@ -46,6 +47,7 @@ class Colliders(Structure):
         nearest: Of how many pairs of each two sorts of shapes contact points are looked for: those whose boxes along
             the axes of the world are nearest. None for all of them.
         turning: Whether shapes may have friction against turning or rolling: numbers that are traced are not known.
+        stated, stated_friction: As in `jdyn.Shapes`.
     """
 
     entries: tuple[Shape, ...] = eqx.field(static=True)
@@ -57,6 +59,8 @@ class Colliders(Structure):
     hulls: ConvexHull | None = None
     nearest: int | None = eqx.field(static=True, default=None)
     turning: bool = eqx.field(static=True, default=False)
+    stated: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
+    stated_friction: Float[Array, "k 3"] | None = None
 
     def bodies(self, side: int) -> list[int]:
         """Body of each pair that carries the first (0) or the second shape (1)."""
@@ -103,9 +107,27 @@ class Colliders(Structure):
         """Coefficients of sliding [1], torsional [m] and rolling friction [m] of each pair, by MuJoCo's rule.
 
         They are the larger ones of the two shapes, or those of the one of higher priority; those beyond the larger
-        `condim` of the two, or beyond that one's, are zero.
+        `condim` of the two, or beyond that one's, are zero. Some pairs have their own.
         """
-        return jnp.where(_counts(self.entries, self.pairs), self.larger(self.friction), 0)
+        friction = jnp.where(_counts(self.entries, self.pairs), self.larger(self.friction), 0)
+        places = {frozenset(names): place for place, names in enumerate(self.names)}
+        rows = [row for row, pair in enumerate(self.stated) if frozenset(pair) in places]
+        if not rows or self.stated_friction is None:
+            return friction
+        of_rows = np.array([places[frozenset(self.stated[row])] for row in rows])
+        return friction.at[of_rows].set(self.stated_friction[np.array(rows)])
+
+    def without_friction(self, rows: Bool[np.ndarray, " n"]) -> "Colliders":
+        """The same without the friction that some shapes have, and that pairs with these have of their own."""
+        lacking = {entry.name for entry, lacks in zip(self.entries, rows, strict=True) if lacks}
+        kept = [row for row, pair in enumerate(self.stated) if not lacking & set(pair)]
+        stated = None if self.stated_friction is None else self.stated_friction[np.array(kept, int)]
+        return dataclasses.replace(
+            self,
+            friction=jnp.where(rows[:, None], 0, self.friction),
+            stated=tuple(self.stated[row] for row in kept),
+            stated_friction=stated,
+        )
 
     def larger(self, values: Float[Array, "n 3"]) -> Float[Array, "pairs 3"]:
         """The larger ones of numbers of the two shapes of each pair that are not negative, among those of the highest
@@ -165,8 +187,14 @@ def colliders(model: Model) -> Colliders:
     pairs = by_kinds(entries, _pairs(entries, _Rules(model.topology, shapes)))
     sizes, placements, friction = _taken(rows, (shapes.sizes, shapes.placements, shapes.friction))
     heights = tuple(shapes.heights_of(row) for row in rows if shapes.entries[row].kind == "height field")
-    turning = _resist_turning(entries, pairs, shapes.friction, rows)
-    return Colliders(entries, pairs, sizes, placements, friction, heights, hulls, turning=turning)
+    turning = _resist_turning(entries, pairs, shapes.friction, rows) or _may_turn(shapes.stated_friction)
+    stated = {"stated": shapes.stated, "stated_friction": shapes.stated_friction}
+    return Colliders(entries, pairs, sizes, placements, friction, heights, hulls, turning=turning, **stated)
+
+
+def _may_turn(stated: Array | None) -> bool:
+    """Tell whether pairs may have friction against turning or rolling of their own."""
+    return stated is not None and (isinstance(stated, Tracer) or bool(np.any(np.asarray(stated)[:, 1:] != 0)))
 
 
 def _counts(entries: tuple[Shape, ...], pairs: Sequence[tuple[int, int]]) -> np.ndarray:

@@ -76,10 +76,18 @@ def decompose(
     sizes, placements, friction = jax.tree.map(
         lambda leaf: leaf[index], (shapes.sizes, shapes.placements, shapes.friction)
     )
-    included = tuple((a, b) for first, second in shapes.included for a in parts[first] for b in parts[second])
+
+    def of_parts(pairs):
+        """Pairs of the parts of pairs of shapes, and which of these they are of."""
+        each = [(a, b, row) for row, (x, y) in enumerate(pairs) for a in parts[x] for b in parts[y]]
+        return tuple((a, b) for a, b, _ in each), np.array([row for *_, row in each], int)
+
+    (included, _), (stated, of_stated) = of_parts(shapes.included), of_parts(shapes.stated)
+    stated_friction = None if shapes.stated_friction is None else shapes.stated_friction[of_stated]
     changed = dataclasses.replace(
-        shapes, entries=tuple(entries), sizes=sizes, placements=placements, friction=friction, included=included
-    )
+        shapes, entries=tuple(entries), sizes=sizes, placements=placements, friction=friction, included=included,
+        stated=stated, stated_friction=stated_friction,
+    )  # fmt: skip
     return dataclasses.replace(model, shapes=changed)
 
 

@@ -1,6 +1,5 @@
 """Materials of surfaces, and what two of them make."""
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -124,10 +123,9 @@ def resist_turning(colliders: Colliders, default: Material, materials: Mapping[s
 
 
 def _pair_friction(colliders: Colliders, given: Sequence[Any]) -> Float[Array, "pairs 3"]:
-    """The largest of what materials say and of what shapes say that have none, among those of the highest priority."""
-    missing = np.array([friction is None for friction in given])
-    own = jnp.where(missing[:, None], colliders.friction, 0)
-    by_shapes = dataclasses.replace(colliders, friction=own).pair_friction()
+    """The largest of what materials say and of what shapes say that have none, among those of the highest priority;
+    that of pairs which have their own, unless a material of one of the two says something."""
+    by_shapes = colliders.without_friction(np.array([friction is not None for friction in given])).pair_friction()
     dtype = by_shapes.dtype
     by_materials = jnp.stack([_friction(0.0 if friction is None else friction, dtype) for friction in given])
     return jnp.maximum(by_shapes, colliders.larger(by_materials))

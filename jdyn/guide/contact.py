@@ -99,7 +99,8 @@ A `jdyn.contact.Material` has stiffness, dissipation and friction: one number, o
 rolling. Two shapes in contact are springs in series, and the larger friction counts, or that of the shape of higher
 `priority`, as feet in files of MuJoCo have it. `materials` are by name of a shape or a link, `material` is that of all
 others. Friction that no material states is that of the shapes, which comes from files or from
-`jdyn.with_ground(model, friction=...)`; dissipation that none states is the default of the law.
+`jdyn.with_ground(model, friction=...)`, or that of a pair (`jdyn.Builder.include`); dissipation that none states is the
+default of the law.
 
 >>> firm = jdyn.CompliantContact(materials={"ground": jdyn.contact.Material(stiffness=jnp.inf, friction=0.5)})
 

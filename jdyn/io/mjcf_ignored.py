@@ -107,17 +107,11 @@ def _of_geoms(t: Translation, key: str, default: float | np.ndarray, geoms: list
 
 
 def _peculiar_pairs(t: Translation) -> list[int]:
-    """Pairs that state what does not follow from their geoms."""
+    """Pairs that state more than friction, or friction that depends on the direction."""
     m = t.m
-    a, b = m.pair_geom1, m.pair_geom2
-    speaks = [(m.geom_priority[one] >= m.geom_priority[other])[:, None] for one, other in ((a, b), (b, a))]
-    friction, condim = (
-        np.maximum(np.where(speaks[0], values[a], 0), np.where(speaks[1], values[b], 0))
-        for values in (m.geom_friction[:, [0, 0, 1, 2, 2]], m.geom_condim[:, None])
-    )
-    as_geoms = (
-        np.all(m.pair_friction == friction, axis=1)
-        & (m.pair_dim == condim[:, 0])
+    as_others = (
+        ((m.pair_friction[:, 0] == m.pair_friction[:, 1]) | (m.pair_dim < 3))
+        & ((m.pair_friction[:, 3] == m.pair_friction[:, 4]) | (m.pair_dim < 6))
         & (m.pair_margin == 0)
         & (m.pair_gap == 0)
         & (m.pair_adhesion == 0)
@@ -125,7 +119,7 @@ def _peculiar_pairs(t: Translation) -> list[int]:
         & np.all(m.pair_solreffriction == 0, axis=1)
         & np.all(m.pair_solimp == SOLIMP, axis=1)
     )
-    return _where(~as_geoms)
+    return _where(~as_others)
 
 
 def _limited(t: Translation) -> list[int]:

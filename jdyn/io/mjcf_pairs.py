@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Int
 
+from jdyn.model.shapes import counted
+
 
 class GeomPairs:
     """Pairs of the geoms of a MuJoCo model.
@@ -21,11 +23,14 @@ class GeomPairs:
         touching: Whether two geoms may touch; symmetric.
         excluded: Pairs of bodies that may not touch, and of which jdyn has to be told.
         included: Pairs of geoms that may touch, and of which jdyn has to be told.
+        friction: Coefficients of sliding, torsional and rolling friction of pairs, where they do not follow from those
+            of the geoms.
     """
 
     touching: Bool[np.ndarray, "ngeom ngeom"]
     excluded: list[tuple[int, int]]
     included: list[tuple[int, int]]
+    friction: dict[tuple[int, int], np.ndarray]
 
     def __init__(self, m, joints: Sequence[int], filters_parents: bool):
         bits = (m.geom_contype[:, None] & m.geom_conaffinity) != 0
@@ -44,6 +49,20 @@ class GeomPairs:
         apart = np.argwhere(meeting & (theirs & ~ours)[of_geoms])
         self.excluded = _rows(stated | _pairs(m.nbody, *m.geom_bodyid[apart].T))
         self.included = _rows(explicit | (self.touching & ours[of_geoms]))
+        self.friction = _own_friction(m)
+
+
+def _own_friction(m) -> dict[tuple[int, int], np.ndarray]:
+    found = {}
+    for pair, (a, b) in enumerate(zip(m.pair_geom1.tolist(), m.pair_geom2.tolist(), strict=True)):
+        priority = m.geom_priority[[a, b]]
+        speaking = np.array([a, b])[priority == np.max(priority)]
+        # MuJoCo has two coefficients each of sliding and rolling friction.
+        of_geoms = np.max(m.geom_friction[speaking], axis=0) * counted(np.max(m.geom_condim[speaking]))
+        own = m.pair_friction[pair, [0, 2, 3]] * counted(m.pair_dim[pair])
+        if np.any(own != of_geoms):
+            found[min(a, b), max(a, b)] = own
+    return found
 
 
 def _welds(m, joints: Sequence[int]) -> Int[np.ndarray, " nbody"]:

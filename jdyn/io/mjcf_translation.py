@@ -345,7 +345,8 @@ class Translation:
             self.builder.exclude(*(self.bodies[body] for body in pair))
         for pair in self.pairs.included:
             if not any(geom in self.shapeless for geom in pair):
-                self.builder.include(*(str(self._shape_names[geom]) for geom in pair))
+                names = (str(self._shape_names[geom]) for geom in pair)
+                self.builder.include(*names, friction=self.pairs.friction.get(pair))
 
     def _names_of_shapes(self) -> list[str | None]:
         """Names of the geoms; pairs need names of theirs, others may be called after their links."""

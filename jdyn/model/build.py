@@ -215,6 +215,7 @@ class Builder:
         self._shapes: list[_Shape] = []
         self._excluded: list[tuple[str, str]] = []
         self._included: list[tuple[str, str]] = []
+        self._stated: list[tuple[tuple[str, str], np.ndarray]] = []
         self._problems: list[str] = []
         self._warnings: list[str] = []
 
@@ -333,9 +334,21 @@ class Builder:
         """
         self._excluded.append((link_a, link_b))
 
-    def include(self, shape_a: str, shape_b: str) -> None:
-        """Let two collision shapes, by their names, touch whatever else says that they do not."""
+    def include(self, shape_a: str, shape_b: str, *, friction: ArrayLike | None = None) -> None:
+        """Let two collision shapes, by their names, touch whatever else says that they do not.
+
+        Args:
+            shape_a, shape_b: The shapes.
+            friction: Coefficient of sliding friction of this pair [1]; or those of sliding [1], torsional [m] and
+                rolling friction [m]. As the two shapes have it if left out.
+
+        Raises:
+            ValueError: if the friction is no number. `build` says what else is wrong.
+        """
         self._included.append((shape_a, shape_b))
+        if friction is not None:
+            numbers = _numbers(f"pair {shape_a!r}, {shape_b!r}: friction", friction)
+            self._stated.append(((shape_a, shape_b), all_friction(numbers)))
 
     def problem(self, message: str) -> None:
         """Record a problem, once; `build` reports all problems in one error."""
@@ -575,6 +588,11 @@ class Builder:
         ):
             for name in dict.fromkeys(name for pair in pairs for name in pair if name not in names):
                 self.problem(f"pairs that may touch: {unknown(what, name, names)}")
+        for (a, b), friction in self._stated:
+            if friction.shape != (3,) or not np.all(np.isfinite(friction)) or np.any(friction < 0):
+                self.problem(
+                    f"pair {a!r}, {b!r}: friction is {friction}, expected a number or three, finite and not negative"
+                )
 
     # Assembly.
 
@@ -673,7 +691,8 @@ class Builder:
         heights = tuple(as_jax(shape.heights) for shape in self._shapes if shape.heights is not None)
         return Shapes(
             tuple(entries), as_jax(sizes), _transforms(poses, as_jax), as_jax(friction), heights,
-            self._excluded_links(frames), tuple(self._included),
+            self._excluded_links(frames), tuple(self._included), tuple(pair for pair, _ in self._stated),
+            as_jax([friction for _, friction in self._stated]) if self._stated else None,
         )  # fmt: skip
 
     def _excluded_links(self, frames: dict) -> tuple[tuple[str, str], ...]:

@@ -267,7 +267,7 @@ def _in_carrier(poses: Transform, bodies: Sequence[int], placement: Transform | 
 
 def _renamed(shapes: Shapes, topology: Topology, parts: Sequence[_Part], firsts: Sequence[int]) -> Shapes:
     """The shapes by the names and bodies that they have in the whole."""
-    entries, excluded, included = [], [], []
+    entries, excluded, included, stated = [], [], [], []
     for part, first in zip(parts, firsts, strict=False):
         own = part.model.shapes
         if own is None:
@@ -282,6 +282,7 @@ def _renamed(shapes: Shapes, topology: Topology, parts: Sequence[_Part], firsts:
         ])  # fmt: skip
         excluded += [(part.renamed(a), part.renamed(b)) for a, b in own.excluded]
         included += [(part.prefix + a, part.prefix + b) for a, b in own.included]
+        stated += [(part.prefix + a, part.prefix + b) for a, b in own.stated]
     strangers = itertools.permutations(entries, 2)
     pairs = (pair for one, other in strangers for pair in itertools.product(one, other))
     included += [(a.name, b.name) for a, b in pairs if _stands_beside(a, b, topology)]
@@ -290,6 +291,7 @@ def _renamed(shapes: Shapes, topology: Topology, parts: Sequence[_Part], firsts:
         entries=tuple(itertools.chain(*entries)),
         excluded=tuple(excluded),
         included=tuple(included),
+        stated=tuple(stated),
     )
 
 

@@ -145,6 +145,8 @@ class Shapes(Structure):
         heights: Of each height field, one after the other: a row for each y, a column for each x, both increasing [m].
         excluded: Pairs of links whose shapes never touch.
         included: Pairs of names of collision shapes that may touch whatever else says that they do not.
+        stated: Pairs of names of collision shapes whose friction does not follow from that of the two.
+        stated_friction: A row for each of these: its coefficients, all of which count; None without such pairs.
     """
 
     entries: tuple[Shape, ...] = eqx.field(static=True)
@@ -154,6 +156,8 @@ class Shapes(Structure):
     heights: tuple[Float[Array, "rows columns"], ...] = ()
     excluded: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     included: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
+    stated: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
+    stated_friction: Float[Array, "k 3"] | None = None
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -177,6 +181,7 @@ def joined(tables: Sequence[Shapes]) -> Shapes:
     def stacked(*x: Array) -> Array:
         return jnp.concatenate(x)
 
+    stated = [x.stated_friction for x in tables if x.stated_friction is not None]
     return Shapes(
         entries=sum((x.entries for x in tables), ()),
         sizes=stacked(*(x.sizes for x in tables)),
@@ -185,4 +190,6 @@ def joined(tables: Sequence[Shapes]) -> Shapes:
         heights=sum((x.heights for x in tables), ()),
         excluded=sum((x.excluded for x in tables), ()),
         included=sum((x.included for x in tables), ()),
+        stated=sum((x.stated for x in tables), ()),
+        stated_friction=stacked(*stated) if stated else None,
     )

@@ -7,7 +7,9 @@ import mujoco
 import numpy as np
 import pytest
 
+import jdyn
 from jdyn.contact import colliders
+from jdyn.contact.materials import pair_materials
 from jdyn.io import load_mjcf
 from jdyn.model import ModelWarning
 
@@ -87,7 +89,15 @@ PRIORITY = FRICTION.replace('name="a" size', 'name="a" priority="1" size').repla
 )
 
 
-@pytest.mark.parametrize("source", [FRICTION, PRIORITY], ids=["alike", "priority"])
+PAIRS = PRIORITY.replace(
+    "</worldbody>",
+    """</worldbody><contact><pair geom1="a" geom2="floor" condim="4" friction=".7 .7 .2 .1 .1"/>
+    <pair geom1="c" geom2="b"/><pair geom1="a" geom2="b" condim="6"/><pair geom1="c" geom2="floor" condim="1"/>
+    </contact>""",
+)
+
+
+@pytest.mark.parametrize("source", [FRICTION, PRIORITY, PAIRS], ids=["alike", "priority", "pairs"])
 def test_friction_of_pairs_is_mujocos(source):
     m, found = mujoco.MjModel.from_xml_string(source), colliders(load_mjcf(source))
     m.geom_margin[:] = m.body_margin[:] = 1e3
@@ -102,6 +112,35 @@ def test_friction_of_pairs_is_mujocos(source):
         np.testing.assert_array_equal(ours, theirs[frozenset(pair)])
 
 
+def test_friction_of_a_pair_goes_along_until_a_material_says_otherwise():
+    model = load_mjcf(PAIRS)
+    whole = jdyn.merge({"left": model, "right": model})
+    found = colliders(whole)
+    by_names = dict(zip(map(frozenset, found.names), np.asarray(found.pair_friction()), strict=True))
+    for side in ("left", "right"):
+        np.testing.assert_allclose(by_names[frozenset((f"{side}/a", f"{side}/floor"))], [0.7, 0.2, 0])
+    # Shapes of different parts have what follows from theirs: those of higher priority.
+    np.testing.assert_allclose(by_names[frozenset(("left/c", "right/b"))], [0.5, 0.3, 0.05])
+    shapes, slick = colliders(model), jdyn.contact.Material(friction=0.1)
+    made = pair_materials(shapes, jdyn.contact.Material(), {"c": slick}, jdyn.contact.HuntCrossley())
+    by_names = dict(zip(map(frozenset, shapes.names), np.asarray(made.friction), strict=True))
+    np.testing.assert_allclose(by_names[frozenset(("a", "floor"))], [0.7, 0.2, 0])
+    # Stated without friction, but for the material.
+    np.testing.assert_allclose(by_names[frozenset(("c", "floor"))], [0.1, 0, 0])
+
+
+def test_friction_of_pairs_is_checked():
+    builder = jdyn.Builder("two")
+    for name in ("a", "b"):
+        builder.add_link(name, jdyn.Free(), mass=1.0, inertia=1.0)
+        builder.add_shape(name, "sphere", 0.1, name=name)
+    builder.include("a", "b", friction=0.25)
+    np.testing.assert_allclose(colliders(builder.build()).pair_friction(), [[0.25, 0, 0]])
+    builder.include("a", "b", friction=(1.0, -1.0, 0.0))
+    with pytest.raises(jdyn.ModelError, match=r"pair 'a', 'b': friction is .*, expected a number or three, finite"):
+        builder.build()
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -110,8 +149,8 @@ def test_friction_of_pairs_is_mujocos(source):
         ('solref="0.01 1"', "solref of contacts of geoms knob"),
         ('solimp=".8 .9 .01"', "solimp of contacts of geoms knob"),
         ('solmix="2"', "solmix of contacts of geoms knob"),
-        ('/></body></worldbody><contact><pair name="p" geom1="knob" geom2="floor" condim="1"/></contact><worldbody>'
-         "<body><inertial pos='0 0 0' mass='1' diaginertia='1 1 1'", "properties of contact pairs p"),
+        ('/></body></worldbody><contact><pair name="p" geom1="knob" geom2="floor" friction="1 .5"/></contact>'
+         "<worldbody><body><inertial pos='0 0 0' mass='1' diaginertia='1 1 1'", "properties of contact pairs p"),
     ],
 )  # fmt: skip
 def test_what_contacts_lack_is_named_once(more, said):
