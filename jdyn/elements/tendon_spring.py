@@ -20,6 +20,7 @@ class TendonSpring(ForceElement):
     """A spring along a tendon, with a damper, friction, and stops at the ends of its range of lengths.
 
     The spring is slack within a range of lengths: with one from zero, it is a rope that pulls and never pushes. At the
+    stretch e beyond this range it pulls with (k + k₁ e + k₂ e²) e, and the damper with (d + d₁ |l̇| + d₂ l̇²) l̇. At the
     depth δ beyond an end, a stop pushes back with k δ² / (δ + δ₀) (1 + c dδ/dt), as those of joints do.
 
     >>> model, path = jdyn.load("pendulum"), [("world", [0.0, 0.0, -1.5]), ("tip", [0.0, 0.0, 0.0])]
@@ -32,8 +33,8 @@ class TendonSpring(ForceElement):
     Attributes:
         transmission: The tendon, such as a `jdyn.transmissions.SpatialTendon`; forces on joints that it adds up are in
             N m if its length is in rad.
-        stiffness: [N/m].
-        damping: [N s/m].
+        stiffness: k [N/m].
+        damping: d [N s/m].
         rest_range: Lowest and highest length at which the spring is slack [m].
         friction: Largest friction [N].
         friction_speed: Speed at which smoothed friction, friction · tanh(dl/dt / friction_speed), has 76 % of that
@@ -42,6 +43,8 @@ class TendonSpring(ForceElement):
         stop_stiffness: k [N/m].
         stop_dissipation: c [s/m].
         stop_onset: δ₀ [m].
+        stiffness_powers: k₁ and k₂ [N/m², N/m³].
+        damping_powers: d₁ and d₂ [N s²/m², N s³/m³].
     """
 
     implicit: Implicit = eqx.field(static=True, default="coupled", kw_only=True)
@@ -56,6 +59,8 @@ class TendonSpring(ForceElement):
     stop_stiffness: Scalar = eqx.field(default=0.0, converter=as_numbers)
     stop_dissipation: Scalar = eqx.field(default=0.5, converter=as_numbers)
     stop_onset: Scalar = eqx.field(default=1e-3, converter=as_numbers)
+    stiffness_powers: Float[Array, "2"] = eqx.field(default=(0.0, 0.0), converter=as_numbers)
+    damping_powers: Float[Array, "2"] = eqx.field(default=(0.0, 0.0), converter=as_numbers)
 
     def force(self, t: Scalar, kinematics: Kinematics, memory: Any) -> Float[Array, " nv"] | Float[Array, "nb 6"]:
         length, pushed = self.transmission.length(kinematics), self.transmission.on_bodies(kinematics)
@@ -75,11 +80,12 @@ class TendonSpring(ForceElement):
         return -jnp.minimum(by_length, 0) * both, -jnp.minimum(by_rate, 0) * both
 
     def energy(self, kinematics: Kinematics, memory: Any) -> Scalar:
-        """Energy of the spring, ½ k δ² at a length δ outside of its slack range, and of the stops."""
+        """Energy of the spring, ½ k e² + ⅓ k₁ e³ + ¼ k₂ e⁴, and of the stops."""
         length = self.transmission.length(kinematics)
         depth, onset = jnp.maximum(self._beyond(length), 0), self.stop_onset
         stops = self.stop_stiffness * (depth**2 / 2 - onset * depth + onset**2 * jnp.log1p(depth / onset))
-        return 0.5 * self.stiffness * self._stretch(length) ** 2 + jnp.sum(stops)
+        e, (first, second) = self._stretch(length), self.stiffness_powers
+        return e**2 * (self.stiffness / 2 + e * (first / 3 + e * second / 4)) + jnp.sum(stops)
 
     def _along(self, length: Scalar, rate: Scalar) -> Scalar:
         """Force along the length."""
@@ -87,7 +93,10 @@ class TendonSpring(ForceElement):
         rates = jnp.stack([-rate, rate])
         stops = self.stop_stiffness, self.stop_dissipation, self.stop_onset
         lower, upper = stop_force(self._beyond(length), rates, *stops)
-        return lower - upper - self.stiffness * self._stretch(length) - self.damping * rate - friction
+        e, speed = self._stretch(length), jnp.abs(rate)
+        stiffness = self.stiffness + e * (self.stiffness_powers[0] + e * self.stiffness_powers[1])
+        damping = self.damping + speed * (self.damping_powers[0] + speed * self.damping_powers[1])
+        return lower - upper - stiffness * e - damping * rate - friction
 
     def _stretch(self, length: Scalar) -> Scalar:
         lowest, highest = self.rest_range

@@ -33,7 +33,7 @@ from jdyn.io.mjcf_elements import elements
 from jdyn.io.mjcf_ignored import ignored, ignored_in_constraints, ignored_in_scene, on_demand
 from jdyn.io.mjcf_sensors import sensors
 from jdyn.io.mjcf_source import Document
-from jdyn.io.mjcf_tendons import tendon_elements
+from jdyn.io.mjcf_tendons import joint_elements, tendon_elements
 from jdyn.io.mjcf_translation import Translation
 from jdyn.io.scene import Scene
 from jdyn.model import Builder, Constraint, Model, ModelError, ModelWarning
@@ -108,7 +108,11 @@ def load_mjcf_scene(
         touches=True,
         actuators=actuators(translation),
         sensors=sensors(translation, model),
-        elements=(*tendon_elements(translation), *elements(translation, model)),
+        elements=(
+            *tendon_elements(translation),
+            *joint_elements(translation),
+            *elements(translation, model),
+        ),
         contact=not translation.disabled("CONTACT", "CONSTRAINT"),
         stops=not translation.disabled("LIMIT", "CONSTRAINT"),
     )

@@ -22,6 +22,7 @@ def ignored(translation: Translation) -> list[str]:
         *_actuators(translation),
         *_forces(translation),
         *_ignored_anywhere(translation),
+        *_nonlinear(translation, range(translation.m.njnt), "; jdyn.load_system has that of hinges and slides"),
         *_some("motion of mocap bodies", _names_of_mocap(translation, range(translation.m.nbody))),
         *_some("sensors", read, "; jdyn.load_system reads them"),
     ]
@@ -34,12 +35,13 @@ def ignored_in_scene(translation: Translation) -> list[str]:
         *_ignored_of_tendons(translation),
         *_unread_actuators(translation),
         *_ignored_anywhere(translation),
+        *_nonlinear(translation, [j for j in range(translation.m.njnt) if not translation.is_screw(j)]),
         *_mocap(translation),
     ]
 
 
 def _ignored_anywhere(translation):
-    parts = (_contacts, _nonlinear, _free_joints, _others)
+    parts = (_contacts, _free_joints, _others)
     return [message for part in parts for message in part(translation)]
 
 
@@ -150,14 +152,9 @@ def _tendons(t: Translation) -> list[str]:
 def _ignored_of_tendons(t: Translation) -> list[str]:
     """One message for each part of tendons that acts in MuJoCo and not here."""
     m = t.m
-    nothing = np.zeros(m.ntendon, bool)
-    stiffening = nothing if t.disabled("SPRING") else np.any(m.tendon_stiffnesspoly != 0, axis=1)
-    thickening = nothing if t.disabled("DAMPER") else np.any(m.tendon_dampingpoly != 0, axis=1)
     moving = [i for i in range(m.ntendon) if side_in_motion(t, i)]
     kinds = {
         "actuatorfrcrange of tendons": m.tendon_actfrclimited,
-        "nonlinear stiffness of tendons": stiffening,
-        "nonlinear damping of tendons": thickening,
         "plastic yield of tendons": m.tendon_springyield,
     }
     return [
@@ -210,14 +207,15 @@ def _forces(t: Translation) -> list[str]:
     ]
 
 
-def _nonlinear(t: Translation) -> list[str]:
-    m = t.m
-    damped = [] if t.disabled("DAMPER") else _where(np.any(m.dof_dampingpoly != 0, axis=1))
-    sprung = [] if t.disabled("SPRING") else _where(np.any(m.jnt_stiffnesspoly != 0, axis=1))
+def _nonlinear(t: Translation, joints: Iterable[int], how: str = "") -> list[str]:
+    """Messages about forces of some joints that are not linear."""
+    m, joints = t.m, list(joints)
+    dofs = {j: slice(m.jnt_dofadr[j], (*m.jnt_dofadr[1:], m.nv)[j]) for j in joints}
+    damped = [] if t.disabled("DAMPER") else [j for j in joints if np.any(m.dof_dampingpoly[dofs[j]])]
+    sprung = [] if t.disabled("SPRING") else [j for j in joints if np.any(m.jnt_stiffnesspoly[j])]
     return [
-        *_some("nonlinear damping of joints", dict.fromkeys(t.joints[m.dof_jntid[i]] for i in damped)),
-        *_some("nonlinear stiffness of joints", (t.joints[j] for j in sprung)),
-        *_some("plastic yield of joints", (t.joints[j] for j in _where(m.jnt_springyield))),
+        *_some("nonlinear damping of joints", (t.joints[j] for j in damped), how),
+        *_some("nonlinear stiffness of joints", (t.joints[j] for j in sprung), how),
     ]
 
 
@@ -264,6 +262,7 @@ def _names_of_mocap(t: Translation, bodies: Iterable[int]) -> list[str]:
 
 def _others(t: Translation) -> list[str]:
     return [
+        *_some("plastic yield of joints", (t.joints[j] for j in _where(t.m.jnt_springyield))),
         *_some("deformable bodies", (t.name("flex", i) for i in range(t.m.nflex))),
         *_some("shapes", (t.name("geom", i) for i in t.shapeless), ": meshes without a file or sheared"),
         *_some("plugins", (t.name("plugin", i) for i in range(t.m.nplugin))),

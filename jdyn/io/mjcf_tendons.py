@@ -57,10 +57,13 @@ def side_in_motion(t: Translation, tendon: int) -> bool:
 def _element(t: Translation, tendon: int) -> TendonSpring | None:
     m, length = t.m, transmission_of(t, tendon)
     numbers: dict[str, Any] = {}
-    if m.tendon_stiffness[tendon] and not t.disabled("SPRING"):
-        numbers |= {"stiffness": m.tendon_stiffness[tendon], "rest_range": m.tendon_lengthspring[tendon]}
-    if m.tendon_damping[tendon] and not t.disabled("DAMPER"):
-        numbers |= {"damping": m.tendon_damping[tendon]}
+    stiffness, damping = m.tendon_stiffness[tendon], m.tendon_damping[tendon]
+    stiffening, thickening = m.tendon_stiffnesspoly[tendon], m.tendon_dampingpoly[tendon]
+    if (stiffness or np.any(stiffening)) and not t.disabled("SPRING"):
+        numbers |= {"stiffness": stiffness, "rest_range": m.tendon_lengthspring[tendon]}
+        numbers |= _powers("stiffness_powers", stiffening)
+    if (damping or np.any(thickening)) and not t.disabled("DAMPER"):
+        numbers |= {"damping": damping} | _powers("damping_powers", thickening)
     if m.tendon_frictionloss[tendon] and not t.disabled("FRICTIONLOSS", "CONSTRAINT"):
         numbers |= {"friction": m.tendon_frictionloss[tendon]}
     if m.tendon_limited[tendon] and not t.disabled("LIMIT", "CONSTRAINT"):
@@ -70,6 +73,26 @@ def _element(t: Translation, tendon: int) -> TendonSpring | None:
         numbers |= {"range": m.tendon_range[tendon], "stop_stiffness": stiffness}
     numbers = {name: jnp.asarray(x, float) for name, x in numbers.items()}
     return TendonSpring(length, **numbers) if numbers else None
+
+
+def _powers(name: str, numbers: np.ndarray) -> dict[str, np.ndarray]:
+    return {name: numbers} if np.any(numbers) else {}
+
+
+def joint_elements(t: Translation) -> tuple[TendonSpring, ...]:
+    """Springs and dampers of hinges and slides beside those that the model has: what grows with higher powers."""
+    m, found = t.m, []
+    for joint in [joint for joint in range(m.njnt) if t.is_screw(joint)]:
+        numbers: dict[str, Any] = {}
+        if not t.disabled("SPRING"):
+            numbers |= _powers("stiffness_powers", m.jnt_stiffnesspoly[joint])
+        if not t.disabled("DAMPER"):
+            numbers |= _powers("damping_powers", m.dof_dampingpoly[m.jnt_dofadr[joint]])
+        if numbers:
+            rest = m.qpos_spring[m.jnt_qposadr[joint]]
+            numbers = {name: jnp.asarray(x, float) for name, x in (numbers | {"rest_range": [rest, rest]}).items()}
+            found.append(TendonSpring(FixedTendon([t.joints[joint]], jnp.ones(1)), **numbers))
+    return tuple(found)
 
 
 def _part(t: Translation, part: int) -> PathPoint | Pulley | WrappedSphere | WrappedCylinder:

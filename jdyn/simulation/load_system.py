@@ -57,11 +57,12 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
 
     Returns:
         The system, without a controller. Where the file has actuators, controllers give their commands. Springs,
-        dampers, friction and stops of tendons are among its elements, each a `jdyn.elements.TendonSpring`, and their
-        armature, a `jdyn.elements.TendonInertia`. Joints with ends have `jdyn.CompliantLimits()`, unless a MuJoCo file
-        switches limits off; `System.state` takes names of configurations, and begins at `"qpos0"` of a MuJoCo or SDF
-        file if it is given none. Sensors of a MuJoCo file that read motion, forces, touch and energy have MuJoCo's
-        values, clipped by `cutoff`, by `delay` and `interval` of a history; its `noise` is left to
+        dampers, friction and stops of tendons are among its elements, each a `jdyn.elements.TendonSpring`, as are
+        forces of joints that are not linear, and armature of tendons, a `jdyn.elements.TendonInertia`. Joints with ends
+        have `jdyn.CompliantLimits()`, unless a MuJoCo file switches limits off; `System.state` takes names of
+        configurations, and begins at `"qpos0"` of a MuJoCo or SDF file if it is given none. Sensors of a MuJoCo file
+        that read motion, forces, touch and energy have MuJoCo's values, clipped by `cutoff`, by `delay` and `interval`
+        of a history; its `noise` is left to
         `jdyn.sensors.Imperfect`. Those of force and torque also feel the medium, carried weight and thrusters, which
         MuJoCo's do not.
 
