@@ -38,6 +38,11 @@ class Actuators(eqx.Module):
         return tuple(f"{name}.{what}" if what else name for name, actuator in each for what in _inputs(actuator))
 
     @property
+    def command_counts(self) -> tuple[int, ...]:
+        """Number of commands of each."""
+        return tuple(len(_inputs(each)) for each in self.each)
+
+    @property
     def counts(self) -> tuple[int, ...]:
         """Number of lengths that each acts along."""
         return tuple(each.transmission.count for each in self.each)
@@ -112,8 +117,7 @@ class Actuators(eqx.Module):
     def _split(self, commands: Float[Array, " nu"]) -> list[Array]:
         """The command of each actuator, an array for one with several."""
         first, found = 0, []
-        for each in self.each:
-            count = len(_inputs(each))
+        for count in self.command_counts:
             found.append(commands[first] if count == 1 else commands[first : first + count])
             first += count
         return found

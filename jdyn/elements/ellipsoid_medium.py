@@ -15,7 +15,7 @@ from jdyn.dynamics.body_kinematics import ORIGIN, Vector
 from jdyn.elements.element import ForceElement
 from jdyn.elements.medium import principal_axes
 from jdyn.geometry.directions import length_and_unit
-from jdyn.model import Model, Name
+from jdyn.model import Locked, Model, Name
 from jdyn.spatial import Transform
 
 Each = Float[Array, " *n"]
@@ -95,6 +95,12 @@ class EllipsoidMedium(ForceElement):
         sizes = jnp.asarray(np.stack([semiaxes, volumes, moments]), model.dtype)
         names = tuple(model.body_names[body] for body in bodies)
         return cls(names, poses, sizes[0], sizes[1], sizes[2], density, viscosity, wind)
+
+    def without_locked(self, locked: Locked) -> Self | None:
+        """The same about the bodies that move."""
+        sizes = "semiaxes", "added_volumes", "added_moments"
+        coefficients = "blunt_drag", "slender_drag", "angular_drag", "kutta_lift", "magnus_lift"
+        return locked.on_bodies_in_motion(self, *sizes, *coefficients)
 
     def force(self, t: Scalar, kinematics: Kinematics, memory: Any) -> Float[Array, "nb 6"]:
         numbers = np.array([kinematics.model.topology.body(name) for name in self.bodies])

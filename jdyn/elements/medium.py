@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
-from jdyn.array import as_numbers, with_fields
+from jdyn.array import as_numbers
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN, Vector
 from jdyn.elements.element import ForceElement
@@ -66,12 +66,7 @@ class Medium(ForceElement):
 
     def without_locked(self, locked: Locked) -> "Medium | None":
         """The same about the bodies that move."""
-        rows, names, poses = locked.in_motion(self.bodies)
-        if not rows:
-            return None
-        boxes = [X @ jax.tree.map(lambda x, row=row: x[row], self.poses) for X, row in zip(poses, rows, strict=True)]
-        stacked = jax.tree.map(lambda *x: jnp.stack(x), *boxes)
-        return with_fields(self, bodies=names, poses=stacked, boxes=self.boxes[np.array(rows)])
+        return locked.on_bodies_in_motion(self, "boxes")
 
     def _on_box(self, pose: Transform, box: Array, axes: Array, velocity: Array) -> Float[Array, "6"]:
         """Force on a body by its box."""

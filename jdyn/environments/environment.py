@@ -151,9 +151,11 @@ class Environment(eqx.Module):
             effort = model.limits.effort[jnp.array(model.topology.independent_v)]
             effort = jnp.where(effort > 0, effort, jnp.inf)
             return jnp.stack([-effort, effort], axis=1)
-        free = jnp.array([-jnp.inf, jnp.inf], model.dtype)
-        ranges = [each.command_range for each in self.system.actuators]
-        return jnp.stack([free if limits is None else limits.astype(model.dtype) for limits in ranges])
+        actuators, free = self.system.actuators, jnp.array([-jnp.inf, jnp.inf], model.dtype)
+        ranges = [free if each.command_range is None else each.command_range for each in actuators]
+        counts = Actuators(actuators).command_counts
+        rows = [jnp.broadcast_to(each, (count, 2)) for each, count in zip(ranges, counts, strict=True)]
+        return jnp.concatenate(rows).astype(model.dtype)
 
     def commands(self, u: Float[ArrayLike, " nu"]) -> Float[Array, " nu"]:
         """Actions by numbers from -1 to 1, the lower and the upper end of `action_range`, as policies often give them.
@@ -207,7 +209,7 @@ class Environment(eqx.Module):
         free = np.flatnonzero(~np.all(np.isfinite(limits), axis=1))
         if free.size:
             actuators = self.system.actuators
-            names = Actuators(actuators).names if actuators else self.system.model.topology.v_names
+            names = Actuators(actuators).command_names if actuators else self.system.model.topology.v_names
             remedy = "give them a command_range=(low, high)" if actuators else "let jdyn.actuators act on the system"
             raise ValueError(
                 f"action_range: there are no limits of {enumerated([names[i] for i in free])}; {remedy}, or take "

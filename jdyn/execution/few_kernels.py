@@ -152,7 +152,7 @@ class _Cut:
         pieces = list(self._pieces(inner.eqns))
         for piece, needed in zip(pieces, _needed(pieces, inner.outvars), strict=True):
             # A kernel takes something that has numbers.
-            takes = any(x in known and x.aval.size for x in _taken(piece))
+            takes = any(x in known and _array(x).size for x in _taken(piece))
             if takes and FEWEST <= sum(map(self._size, piece)) <= MOST:
                 known.update(_of_kernel(piece, needed, value))
                 continue

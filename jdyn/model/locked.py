@@ -1,9 +1,12 @@
 """Parts of a system whose model loses joints."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
@@ -14,6 +17,8 @@ from jdyn.model.names import ActuatorName, JointName, fields_of, names_in
 from jdyn.model.topology import WORLD
 from jdyn.spatial import Transform
 from jdyn.terminal.messages import enumerated
+
+E = TypeVar("E", bound=Any)
 
 
 class Locked(NamedTuple):
@@ -50,6 +55,19 @@ class Locked(NamedTuple):
         rows = [row for row, (carrier, _) in enumerate(carriers) if carrier != WORLD]
         names = tuple(self.before.body_names[carriers[row][0]] for row in rows)
         return rows, names, [self.pose(carriers[row][1]) for row in rows]
+
+    def on_bodies_in_motion(self, element: E, *by_body: str) -> E | None:
+        """A force element that has `bodies`, `poses` in them and other fields by body, on those that still move; None
+        if none does."""
+        rows, names, carriers = self.in_motion(element.bodies)
+        if not rows:
+            return None
+        own, taken = vars(element), np.array(rows)
+        # A number may be one for all.
+        numbers = {key: own[key][taken] for key in by_body if np.ndim(own[key])}
+        poses = jax.tree.map(lambda x: x[taken], element.poses)
+        stacked = jax.tree.map(lambda *x: jnp.stack(x), *carriers)
+        return with_fields(element, bodies=names, poses=jax.vmap(Transform.__matmul__)(stacked, poses), **numbers)
 
     def pose(self, X: Transform | None) -> Transform:
         """A pose of `carriers`."""

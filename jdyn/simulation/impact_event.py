@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Int, Scalar
 
 from jdyn.array import with_fields
@@ -73,19 +74,20 @@ def impact_event(
     system = mechanism if isinstance(mechanism, System) else System(mechanism)
     model = system.model
     touches = touch_event(model, pairs, terminate=True)
-    names = touches.condition.pairs  # type: ignore[attr-defined]
-    numbers = [
+    found, names = colliders(model), touches.condition.pairs
+    asked = [(min(rows), max(rows)) for rows in found.rows(names)]
+    ordered = by_kinds(found.entries, dict.fromkeys(asked))
+    numbers = [(min(rows), max(rows)) for rows in ordered]
+    reset = Collision(
+        model,
+        dataclasses.replace(found, pairs=ordered),
+        tuple(map(numbers.index, asked)),
+        Stronge() if law is None else law,
         _of_pairs("restitution", restitution, len(names), lambda x: (x >= 0) & (x <= 1), "from 0 to 1"),
         _of_pairs("friction", friction, len(names), lambda x: x >= 0, "not negative"),
-    ]
-    found = colliders(model)
-    asked = [frozenset(rows) for rows in found.rows(names)]
-    pairs = by_kinds(found.entries, [tuple(sorted(rows)) for rows in dict.fromkeys(asked)])
-    places = tuple([frozenset(rows) for rows in pairs].index(rows) for rows in asked)
-    reset = Collision(
-        model, dataclasses.replace(found, pairs=pairs), places, Stronge() if law is None else law, *numbers,
-        system.constraints, system.method or ABA(),
-    )  # fmt: skip
+        system.constraints,
+        system.method or ABA(),
+    )
     return Event(touches.condition, reset)
 
 
@@ -151,6 +153,6 @@ def _of_pairs(name: str, x: ArrayLike, pairs: int, good: Callable, range_of: str
     numbers = jnp.asarray(x, float)
     if numbers.shape not in ((), (pairs,)):
         raise ValueError(f"{name}: expected one number, or one for each of {pairs} pairs, got shape {numbers.shape}")
-    if not isinstance(numbers, jax.core.Tracer) and not np.all(good(np.asarray(numbers))):
+    if not isinstance(numbers, Tracer) and not np.all(good(np.asarray(numbers))):
         raise ValueError(f"{name}: expected numbers {range_of}, got {x}")
     return jnp.broadcast_to(numbers, (pairs,))

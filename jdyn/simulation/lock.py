@@ -72,7 +72,8 @@ def lock(mechanism, joints):
 
     controller = system.controller
     if controller is not None:
-        out = stay if system.actuators else in_v
+        ends = np.cumsum([0, *Actuators(system.actuators).command_counts])
+        out = [k for i in stay for k in range(ends[i], ends[i + 1])] if system.actuators else in_v
         controller = OfLocked(with_memory(controller), _held(locked), before.nv, in_q, in_v, tuple(out))
     return system.but(
         model=locked.after,

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.dynamics import Kinematics
-from jdyn.model import Ball, Name
+from jdyn.model import Ball, JointName, Name
 from jdyn.spatial.rotation import matrix_to_quaternion, quaternion_log
 from jdyn.transmissions.transmission import Transmission
 
@@ -33,7 +33,7 @@ class BallOrientation(Transmission):
     uses_bodies: ClassVar[bool] = False
     count: ClassVar[int] = 3
 
-    joint: Name = eqx.field(static=True)
+    joint: JointName = eqx.field(static=True)
 
     def length(self, kinematics: Kinematics) -> Float[Array, "3"]:
         body = self._body(kinematics)
