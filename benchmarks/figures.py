@@ -47,7 +47,6 @@ def programs() -> dict:
     import jax.numpy as jnp
 
     import jdyn
-    from jdyn.model import Connect
 
     def arm(count):
         model = jdyn.load("panda")
@@ -101,6 +100,8 @@ def programs() -> dict:
         return simulated, (model, q0)
 
     def four_bar():
+        from jdyn.model import Connect  # any version has it here
+
         builder = jdyn.Builder("four-bar", gravity=(0, -9.81, 0))
         rod = {"mass": 1.0, "com": (0.5, 0, 0), "inertia": (1e-3, 1 / 12, 1 / 12)}
         for i in range(2):
