@@ -93,6 +93,30 @@ it many steps at small tolerances, which is why it has larger ones if you state 
 `atol=1e-4` in float32. Its steps solve a dense system of all velocities: of the 0.8 ms that a substep of a chain of 100
 links on the floor takes, that is a tenth.
 
+## Impacts of rigid shapes
+
+With `jdyn.impact_event` shapes bounce off each other at an instant, as rigid ones do: restitution and friction are
+numbers of a law of impact, and the impulse goes through all joints.
+
+>>> rail = jdyn.impact_event(model, jdyn.impacts.Poisson(), restitution=0.7)
+>>> motion = jdyn.simulate(model, jnp.array([0.5]), jnp.zeros(1), 0.7, events=[rail])
+>>> print(motion.v[-1].round(3))
+[1.229]
+
+| law | where restitution ends | may make energy |
+|---|---|---|
+| `jdyn.impacts.Stronge` | where e² of the work of compression is given back | no |
+| `jdyn.impacts.Poisson` | where the impulse is 1 + e times that of compression | no |
+| `jdyn.impacts.Newton` | where the speed is e times that of the approach | with friction |
+| `jdyn.impacts.Brach` | the same; `friction` is a ratio of whole impulses | no |
+| `jdyn.impacts.StickOrSlide` | the same; sticks, or slides in one direction | with friction |
+| `jdyn.impacts.Frictionless` | the same | no |
+
+The first three follow the path of the impulse, along which friction obeys Coulomb's law, and sliding may stop and turn.
+All are functions of the Delassus matrix of a point and its velocity, for uses of your own; results say which of Wang's
+and Mason's cases it was, how far from the next one, and what energy was lost. Bodies that come to rest bounce ever more
+often: end the simulation before, or take another model of contact.
+
 ## Materials
 
 A `jdyn.contact.Material` has stiffness, dissipation and friction: one number, or three with those against turning and
@@ -193,8 +217,8 @@ nothing, along motions of constant velocity.
 
 ## What there is not yet
 
-- Impacts of rigid shapes, with a coefficient of restitution. Joints have them (`jdyn.ImpactLimits`), and events with a
-  reset can state them (`jdyn.Event`).
+- Rest without springs: rigid shapes bounce (`jdyn.impact_event`), and what rests, rests on a compliant or a convex
+  contact. Points that are hit at one instant are hit one after another.
 - Worlds of many robots: what touches is one model. A robot and free bodies can be one: a builder adds the bodies, as
   in `jdyn.robots.gripper`.
 - Hulls of more than 64 vertices, and meshes with hollows unless `jdyn.contact.decompose` cuts them.
