@@ -102,9 +102,11 @@ class ImpactLaw(eqx.Module):
         Raises:
             ValueError: if a shape is another.
         """
-        numbers = (W, v, restitution, friction, friction if static is None else static)
-        W, v, e, mu, held = (jnp.asarray(x, jnp.result_type(float, *numbers)) for x in numbers)
-        W, v = shaped("W", W, W.dtype, (3, 3)), shaped("v", v, W.dtype, (3,))
+        dtype = jnp.result_type(jnp.asarray(W), jnp.asarray(v))
+        dtype = dtype if jnp.issubdtype(dtype, jnp.floating) else jnp.result_type(float)
+        W, v = (shaped(name, jnp.asarray(x), dtype, shape) for name, x, shape in (("W", W, (3, 3)), ("v", v, (3,))))
+        numbers = restitution, friction, friction if static is None else static
+        e, mu, held = (jnp.asarray(x, dtype) for x in numbers)
         approach = v[2] < 0
         # A velocity that could be one of an impact keeps derivatives of the other branch finite.
         p, mode, margin = self.impulse(W, jnp.where(approach, v, jnp.array([0.0, 0.0, -1.0], W.dtype)), e, mu, held)

@@ -11,18 +11,19 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Int, Scalar
 
 from jdyn.array import with_fields
-from jdyn.constraints import impulse_response
 from jdyn.contact import colliders
 from jdyn.contact.colliders import Colliders, by_kinds
 from jdyn.contact.moving_points import MovingPoints
-from jdyn.dynamics import ABA, Method
+from jdyn.control import with_memory
+from jdyn.elements import Elements
 from jdyn.geometry.directions import perpendicular
 from jdyn.impacts import ImpactLaw, Stronge
-from jdyn.model import Constraint, Model
+from jdyn.model import Model
 from jdyn.simulation.events import Event
 from jdyn.simulation.state import State
 from jdyn.simulation.system import System
 from jdyn.simulation.touch_event import touch_event
+from jdyn.simulation.vector_field import VectorField
 
 # Two shapes touch at all their points whose distance is less than this power of rounding, as a share of their size.
 TOUCHING = 0.5
@@ -59,7 +60,7 @@ def impact_event(
     0.452 [-0.218]
 
     Args:
-        mechanism: A model with collision shapes, or a system, whose constraints and method count.
+        mechanism: A model with collision shapes, or a system, whose constraints, inertia of tendons and method count.
         law: The law; `jdyn.impacts.Stronge()` if left out.
         restitution: e, from 0 to 1: one for all pairs, or one for each.
         friction: Coefficient of friction μ, likewise.
@@ -78,15 +79,15 @@ def impact_event(
     asked = [(min(rows), max(rows)) for rows in found.rows(names)]
     ordered = by_kinds(found.entries, dict.fromkeys(asked))
     numbers = [(min(rows), max(rows)) for rows in ordered]
+    field = VectorField(model, with_memory(None), system.method, constraints=system.constraints,
+                        elements=Elements(system.elements))  # fmt: skip
     reset = Collision(
-        model,
+        field,
         dataclasses.replace(found, pairs=ordered),
         tuple(map(numbers.index, asked)),
         Stronge() if law is None else law,
         _of_pairs("restitution", restitution, len(names), lambda x: (x >= 0) & (x <= 1), "from 0 to 1"),
         _of_pairs("friction", friction, len(names), lambda x: x >= 0, "not negative"),
-        system.constraints,
-        system.method or ABA(),
     )
     return Event(touches.condition, reset)
 
@@ -95,26 +96,22 @@ class Collision(eqx.Module):
     """Reset of `impact_event`.
 
     Attributes:
-        model: The mechanism.
+        field: How the mechanism responds to impulses.
         colliders: Its shapes.
         places: Number of the pair of each entry.
         law: Of impact.
         restitution, friction: Of each entry.
-        constraints: Beyond the joints.
-        method: By which impulses move the mechanism.
     """
 
-    model: Model
+    field: VectorField
     colliders: Colliders
     places: tuple[int, ...] = eqx.field(static=True)
     law: ImpactLaw
     restitution: Float[Array, " entries"]
     friction: Float[Array, " entries"]
-    constraints: tuple[Constraint, ...]
-    method: Method
 
     def __call__(self, t: Scalar, y: State, entry: Int[Array, ""]) -> State:
-        points = MovingPoints.at(self.model, self.colliders, y.q)
+        points = MovingPoints.at(self.field.model, self.colliders, y.q)
         of_points = points.pairs.of_points
         here = jnp.asarray(of_points) == jnp.asarray(self.places)[entry]
         here = here & points.exist
@@ -126,7 +123,7 @@ class Collision(eqx.Module):
         def hit(v, _):
             speeds = jnp.where(touch, self._speeds(points, v), jnp.inf)
             fastest = jnp.argmin(jax.lax.stop_gradient(speeds))
-            return v + self._change(t, y.q, v, points, fastest, entry), None
+            return v + self._change(t, with_fields(y, v=v), points, fastest, entry), None
 
         v, _ = hit(y.v, None) if most == 1 else jax.lax.scan(hit, y.v, None, ROUNDS * most)
         return with_fields(y, v=v)
@@ -135,17 +132,19 @@ class Collision(eqx.Module):
         """How fast points part."""
         return jnp.sum(points.twists(v)[:, 3:] * points.normal, axis=1)
 
-    def _change(self, t, q, v, points: MovingPoints, number: Int[Array, ""], entry: Int[Array, ""]):
+    def _change(
+        self, t: Scalar, y: State, points: MovingPoints, number: Int[Array, ""], entry: Int[Array, ""]
+    ) -> Float[Array, " nv"]:
         """What the impact at a point does to the velocity."""
         normal = points.normal[number]
         tangent = perpendicular(normal)
         axes = jnp.stack([tangent, jnp.cross(normal, tangent), normal])
-        there = (jnp.arange(len(points.exist)) == number).astype(v.dtype)
-        still = jnp.zeros((len(there), 3), v.dtype)
+        there = (jnp.arange(len(points.exist)) == number).astype(y.v.dtype)
+        still = jnp.zeros((len(there), 3), y.v.dtype)
         J = jnp.stack([points.generalized(still, there[:, None] * axis[None]) for axis in axes])
-        moved = jax.vmap(lambda j: impulse_response(self.method, self.model, self.constraints, t, q, v, j))(J)
-        law = self.law(J @ moved.T, J @ v, self.restitution[entry], self.friction[entry])
-        return law.impulse @ moved
+        moved = jax.vmap(lambda j: self.field.response(t, y, j))(J)
+        hit = self.law(J @ moved.T, J @ y.v, self.restitution[entry], self.friction[entry])
+        return hit.impulse @ moved
 
 
 def _of_pairs(name: str, x: ArrayLike, pairs: int, good: Callable, range_of: str) -> Float[Array, " pairs"]:

@@ -147,3 +147,12 @@ def test_laws_in_one_formula():
     for slip, stops in ((-0.1, True), (0.1, False)):  # one sliding reverses by itself
         hit = jdyn.impacts.Brach()(jnp.asarray(in_space(W)), jnp.array([slip, 0.0, -1.0]), e, 3.0)
         assert (abs(float(hit.velocity[0])) < 1e-14) == stops and hit.work < 1e-14
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_types_are_those_of_the_matrix(dtype):
+    W, v = jnp.asarray(in_space(rod(0.7, 1.0)), dtype), jnp.array([0.4, 0.2, -1.5], dtype)
+    hit, exact = (LAWS["stronge"](W.astype(x), v.astype(x), 0.6, 0.3) for x in (dtype, jnp.float64))
+    assert hit.impulse.dtype == hit.work.dtype == hit.margin.dtype == dtype
+    # Steps err by about 1e-6 of the velocity in single precision.
+    np.testing.assert_allclose(hit.impulse, exact.impulse, rtol=1e-4 if dtype == jnp.float32 else 1e-12, atol=1e-5)

@@ -148,3 +148,15 @@ def test_numbers_that_no_pair_has_are_refused():
         jdyn.impact_event(model, friction=[0.1, 0.2])
     with pytest.raises(ValueError, match="has no collision shapes"):
         jdyn.impact_event(jdyn.load("double_pendulum").without_shapes())
+
+
+@pytest.mark.slow
+def test_impacts_in_single_precision_stay_in_it():
+    model = pair().astype(jnp.float32)
+    q = model.neutral().at[7].set(0.3)
+    v = jnp.zeros(12, jnp.float32).at[9].set(-1.0)
+    event = jdyn.impact_event(model, jdyn.impacts.Newton(), restitution=0.5, friction=0.1)
+    after = event.reset(jnp.float32(0), jdyn.State(q, v, {}), jnp.zeros((), jnp.int32)).v
+    assert after.dtype == jnp.float32
+    # The ball hits the middle of a face: m₁ and m₂ meet, e = 0.5.
+    np.testing.assert_allclose(after[jnp.array([3, 9])], [-1.5 * 0.7 / 2.7, -1 + 1.5 * 2.0 / 2.7], atol=1e-5)
