@@ -1,14 +1,17 @@
 """Steps a second of environments: a quadruped with servos and sensors on the ground, in jdyn and in MuJoCo.
 
-    python -m benchmarks.environments [--counts 1 64 1024 4096] [--steps 50] [--rounds 3]
+    python -m benchmarks.environments [--counts 1 64 1024 4096] [--steps 50] [--peer-python peers/bin/python]
 
-A step lasts 2 ms and takes targets of twelve servos; it returns sensors. Both use all processors, MuJoCo by
-`mujoco.rollout`. Times are medians, results are waited for, and compiling is apart.
+A step lasts 2 ms and takes targets of twelve servos; it returns sensors. All use all processors, MuJoCo by
+`mujoco.rollout`; MJX takes part if a Python has it. Times are medians, results are waited for, and compiling is apart.
 """
 
 import argparse
+import json
 import os
+import pathlib
 import statistics
+import subprocess
 import time
 
 import jax
@@ -23,6 +26,7 @@ from benchmarks.mujoco_twin import mjcf
 jax.config.update("jax_enable_x64", True)
 
 STEP = 0.002
+STANDING = [0, 0, 0.2925, 1, 0, 0, 0, *4 * [0, -0.8, 1.6]]
 SENSORS = """<sensor>
   <framequat objtype="xbody" objname="{base}"/><framelinvel objtype="xbody" objname="{base}"/>
   <frameangvel objtype="xbody" objname="{base}"/>{joints}
@@ -72,6 +76,7 @@ def main():
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 64, 1024, 4096])
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peer-python", help="Python of an environment with mujoco-mjx, see peers.txt")
     options = parser.parse_args()
     text, standing = scene()
     compiled = mujoco.MjModel.from_xml_string(text)
@@ -79,9 +84,8 @@ def main():
     compiled.opt.timestep, compiled.opt.integrator = STEP, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     laws = {"compliant": jdyn.CompliantContact(), "convex": jdyn.ConvexContact()}
     print(f"jax {jax.__version__}, MuJoCo {mujoco.__version__}, {os.cpu_count()} processors; steps a second")
-    print(
-        f"{'environments':>12} {'MuJoCo':>12}" + "".join(f" {f'jdyn, {name}':>16} {'compile [s]':>12}" for name in laws)
-    )
+    names = [f"jdyn, {name}" for name in laws] + ["MJX"] * bool(options.peer_python)
+    print(f"{'environments':>12} {'MuJoCo':>12}" + "".join(f" {name:>16} {'compile [s]':>12}" for name in names))
     for count in options.counts:
         rng = np.random.default_rng(0)
         targets = standing + 0.1 * rng.normal(size=(options.steps, count, len(standing)))
@@ -97,14 +101,33 @@ def main():
             ended, _ = program(states, commands)
             assert np.isfinite(ended.q).all() and np.all(ended.q[:, 2] > 0.2), "a quadruped has fallen"
             row.append(f"{count * options.steps / taken:16.0f} {compiling:12.1f}")
+        if options.peer_python:
+            found = of_mjx(options, text, standing, count)
+            row.append(f"{count * options.steps / found['run']:16.0f} {found['compile']:12.1f}")
         print(" ".join(row), flush=True)
+
+
+def of_mjx(options, text: str, standing: np.ndarray, count: int) -> dict:
+    """Seconds of MJX, in a process of its own."""
+    asked = {"text": text, "step": STEP, "qpos": STANDING, "standing": list(map(float, standing)), "count": count}
+    asked |= {"steps": options.steps, "rounds": options.rounds}
+    here = pathlib.Path(__file__).parent
+    done = subprocess.run(
+        [options.peer_python, str(here / "mjx_environments.py")], input=json.dumps(asked) + "\n", text=True,
+        capture_output=True, check=False, env=os.environ | {"PYTHONPATH": ""},
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"MJX failed:\n{done.stderr[-2000:]}")
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["stands"], "a quadruped of MJX has fallen"
+    return found
 
 
 def mujoco_time(compiled, targets, rounds: int) -> float:
     """Median time of a rollout [s]."""
     count = targets.shape[1]
     data = mujoco.MjData(compiled)
-    data.qpos[2], data.qpos[7:] = 0.2925, np.tile([0, -0.8, 1.6], 4)
+    data.qpos[:] = STANDING
     size = mujoco.mj_stateSize(compiled, mujoco.mjtState.mjSTATE_FULLPHYSICS)
     start = np.zeros(size)
     mujoco.mj_getState(compiled, data, start, mujoco.mjtState.mjSTATE_FULLPHYSICS)
