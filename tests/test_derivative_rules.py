@@ -16,7 +16,7 @@ RULES = {
     "dynamics/kinematics.py", "dynamics/mass_matrix.py", "dynamics/second_derivatives.py",
     # Solutions of equations, by the implicit function theorem, and functions that are safe where a quotient is not.
     "control/riccati.py", "dynamics/inverse_inertia.py", "geometry/ellipsoids.py", "geometry/outside.py",
-    "planning/inverse_kinematics.py", "spatial/quaternions.py", "transmissions/wrapping.py",
+    "impacts/path.py", "planning/inverse_kinematics.py", "spatial/quaternions.py", "transmissions/wrapping.py",
     # A sentence where there is no derivative, or not in both modes.
     "planning/ilqr.py", "tuning/least_squares.py",
     # Counts of operations, and functions that a compiler sees as a whole.
@@ -27,7 +27,7 @@ CUTS = {
     # Lengths of steps and what plans them.
     "simulation/state.py", "simulation/energy_control.py", "simulation/events.py", "simulation/loop.py",
     "simulation/solvers/automatic.py", "simulation/solvers/extrapolation.py", "simulation/manifold.py",
-    "simulation/variation.py", "simulation/varied_run.py",
+    "simulation/variation.py", "simulation/varied_run.py", "impacts/path.py",
     # What is only reported.
     "simulation/solvers/convex_euler.py", "constraints/singular.py",
     # Guesses, and matrices that iterations or stages approximate with.
@@ -40,7 +40,7 @@ CUTS = {
     "contact/stiffening.py", "simulation/simulate.py", "sensors/imperfect.py",
     # Choices: of pairs and of when to look at them, of features of shapes, of rows.
     "contact/points.py", "contact/time_of_contact.py", "geometry/field_distance.py", "geometry/hull.py",
-    "geometry/patches/features.py", "geometry/rays.py", "tuning/losses.py",
+    "geometry/patches/features.py", "geometry/rays.py", "tuning/losses.py", "simulation/impact_event.py",
     # Sizes that drop out, or only say where zero begins.
     "geometry/capsules.py", "geometry/directions.py",
     # Copies of what the model has; derivatives go to the original.

@@ -12,7 +12,6 @@ from jdyn.impacts import Impact as Impact
 from jdyn.impacts import ImpactLaw as ImpactLaw
 from jdyn.impacts import ImpactMode as ImpactMode
 from jdyn.impacts import Newton as Newton
-from jdyn.impacts import PathOfImpulse as PathOfImpulse
 from jdyn.impacts import Poisson as Poisson
 from jdyn.impacts import StickOrSlide as StickOrSlide
 from jdyn.impacts import Stronge as Stronge

@@ -1,4 +1,4 @@
-"""What an impact does, and the protocol of laws of impact."""
+"""Effects of an impact, and the protocol of laws of impact."""
 
 import abc
 import enum
@@ -12,7 +12,7 @@ from jdyn.array import shaped
 
 
 class ImpactMode(enum.IntEnum):
-    """How a point slips during an impact: the five cases of Wang and Mason, and two more.
+    """Cases of slip during an impact: the five of Wang and Mason, and two more.
 
     >>> jdyn.impacts.ImpactMode(2).name
     'STICKS_IN_COMPRESSION'
@@ -37,7 +37,11 @@ class ImpactMode(enum.IntEnum):
 
 
 class Impact(NamedTuple):
-    """What an impact at one point does.
+    """Effects of an impact at one point.
+
+    >>> hit = jdyn.impacts.Frictionless()(jnp.eye(3), jnp.array([0.0, 0.0, -2.0]), restitution=0.5)
+    >>> print(hit.impulse, hit.velocity, hit.work)
+    [0. 0. 3.] [0. 0. 1.] -1.5
 
     Attributes:
         impulse: p, along two tangents and the normal [N s].
@@ -56,7 +60,7 @@ class Impact(NamedTuple):
 
 
 class ImpactLaw(eqx.Module):
-    """How two bodies that touch at one point leave each other.
+    """Law by which two bodies that touch at one point leave each other.
 
     The velocities v of the points that touch, relative to each other, change by W p with the impulse p. Both have
     components along two tangents and along the normal, in this order; bodies approach where v_n < 0.

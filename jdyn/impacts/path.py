@@ -39,7 +39,7 @@ Vector2 = Float[Array, "2"]
 
 
 class Friction(Structure):
-    """How easily a point moves, and how rough it is.
+    """Mobility and roughness of a point.
 
     Attributes:
         W: Delassus matrix, along two tangents and the normal [1/kg].
@@ -89,7 +89,7 @@ class Place(Structure):
 
 
 class End(Structure):
-    """Where a phase of the path ends: where a v_n + b p_n + c work has grown to a value.
+    """End of a phase of the path: where a v_n + b p_n + c work has grown to a value.
 
     Attributes:
         weights: a, b and c, of which one is 1 and the others are 0.

@@ -22,7 +22,7 @@ class PathOfImpulse(ImpactLaw):
 
     @abc.abstractmethod
     def end(self, start: Place, compressed: Place, restitution: Scalar) -> End:
-        """Where restitution ends, by the start of the impact and the end of its compression."""
+        """End of restitution, by the start of the impact and the end of its compression."""
 
     def impulse(self, W, v, restitution, friction, static):
         point = Friction(W, friction, static)

@@ -129,13 +129,13 @@ class Collision(eqx.Module):
         return with_fields(y, v=v)
 
     def _speeds(self, points: MovingPoints, v: Float[Array, " nv"]) -> Float[Array, " points"]:
-        """How fast points part."""
+        """Speeds at which points part."""
         return jnp.sum(points.twists(v)[:, 3:] * points.normal, axis=1)
 
     def _change(
         self, t: Scalar, y: State, points: MovingPoints, number: Int[Array, ""], entry: Int[Array, ""]
     ) -> Float[Array, " nv"]:
-        """What the impact at a point does to the velocity."""
+        """Change of the velocity by the impact at a point."""
         normal = points.normal[number]
         tangent = perpendicular(normal)
         axes = jnp.stack([tangent, jnp.cross(normal, tangent), normal])
