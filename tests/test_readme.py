@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import jax
+import mujoco
 import numpy as np
 import pytest
 from PIL import Image
@@ -35,7 +36,7 @@ def _blocks(language, text=README):
 
 @pytest.mark.slow
 def test_the_quick_start_runs():
-    (code,) = _blocks("python")
+    code, _ = _blocks("python")
     assert sum(bool(line.strip()) for line in code.splitlines()) <= 15
     names, printed = {}, io.StringIO()
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"), contextlib.redirect_stdout(printed):
@@ -46,6 +47,44 @@ def test_the_quick_start_runs():
     np.testing.assert_allclose(names["a"], 0, atol=1e-9)
     gradients = np.array(re.sub(r"[\[\]]", "", printed.getvalue()).split(), float)
     assert gradients[1] == pytest.approx(float(difference), rel=1e-2)
+
+
+SCENE = """<mujoco>
+  <worldbody>
+    <geom name="floor" type="plane" size="5 5 .1"/>
+    <body pos="0 0 1"><joint name="shoulder" axis="0 1 0"/>
+      <geom type="capsule" size=".04" fromto="0 0 0 .4 0 0"/>
+      <body pos=".4 0 0"><joint name="elbow" axis="0 1 0"/><geom type="capsule" size=".03" fromto="0 0 0 .3 0 0"/>
+        <site name="hand" pos=".3 0 0"/></body></body>
+  </worldbody>
+  <actuator><position joint="shoulder" kp="80" kv="8"/><position joint="elbow" kp="40" kv="4"/></actuator>
+  <sensor><accelerometer name="imu" site="hand"/></sensor>
+  <keyframe><key name="home" qpos=".2 .4"/></keyframe>
+</mujoco>"""
+
+
+@pytest.mark.slow
+def test_a_scene_moves_as_mujoco_moves_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scene.xml").write_text(SCENE)
+    _, code = _blocks("python")
+    names = {"jdyn": jdyn, "jax": jax, "jnp": jax.numpy}
+    exec(compile(code, "README.md", "exec"), names)
+    motion, batch = names["motion"], names["batch"]
+    model = mujoco.MjModel.from_xml_string(SCENE)
+    model.opt.timestep = 1e-4
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    data.ctrl[:] = [0.5, -0.3]
+    for _ in range(10000):
+        mujoco.mj_step(model, data)
+    mujoco.mj_forward(model, data)
+    # MuJoCo's error is of the order of its step.
+    np.testing.assert_allclose(motion.q[-1], data.qpos, atol=1e-3)
+    np.testing.assert_allclose(motion.sensors["imu"][-1], data.sensordata, atol=1e-2)
+    assert np.all(batch.success) and len(batch.q) == 11
+    with Image.open(tmp_path / "scene.gif") as movie:
+        assert movie.n_frames > 20
 
 
 @pytest.mark.slow

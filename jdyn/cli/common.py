@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import pathlib
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -14,13 +13,11 @@ import numpy as np
 
 import jdyn
 from jdyn.compile.compile_time import Times, timed
-from jdyn.contact import Contact, world_shapes
-from jdyn.model import Model, ModelWarning
-from jdyn.simulation import Trajectory
-from jdyn.simulation.joint_limits import has_ends
+from jdyn.model import Model
+from jdyn.simulation import System, Trajectory
 from jdyn.sweep import Spec, random_start
 from jdyn.sweep.spec import CONTACTS
-from jdyn.terminal.messages import enumerated, known
+from jdyn.terminal.messages import known
 from jdyn.view import plots
 
 
@@ -36,52 +33,58 @@ def load_robot(options, srdf: str | None = None) -> Model:
     return jdyn.load(options.robot, floating_base=options.floating_base, package_dirs=options.package_dir, srdf=srdf)
 
 
-def start_of(options, model: Model):
-    """The configuration that words give by its numbers or its name, or one drawn within the limits.
+def load_scene(options) -> System:
+    """All of the robot's file, with the contact and the limits that words ask for."""
+    system = jdyn.load_system(
+        options.robot, floating_base=options.floating_base, package_dirs=options.package_dir, srdf=options.srdf
+    )
+    touch = system.contact
+    if options.contact is not None or options.ground is not None:
+        word = options.contact or "compliant"
+        touch = None if word == "none" else CONTACTS[word]()
+    return system.but(contact=touch, joint_limits=system.joint_limits if options.limits else None)
+
+
+def start_of(options, system: System):
+    """The configuration that words give by its numbers or its name, that of the file, or one drawn within the limits.
 
     Raises:
         ValueError: if a name stands beside others or numbers, or no file names such a configuration.
     """
+    model, found = system.model, system.configurations
     if options.q0 is None:
-        return random_start(model, options.seed)
+        return found["qpos0"] if "qpos0" in found else random_start(model, options.seed)
     names = [word for word in options.q0 if isinstance(word, str)]
     if not names:
         return jnp.asarray(options.q0, model.dtype)
     if len(options.q0) > 1:
         raise ValueError(f"--q0: expected numbers or one name, got {' '.join(map(str, options.q0))}")
-    source = options.srdf or options.robot
-    found = jdyn.load_configurations(model, source, package_dirs=options.package_dir)
     if names[0] not in found:
+        source = options.srdf or options.robot
         raise ValueError(f"--q0: {source} names no configuration {names[0]!r}; {known(names[0], [*found])}")
     return found[names[0]]
 
 
 # How fast springs that hold joints are by the inertia that these see [rad/s].
 HOLD = 100.0
-# Contact models, by the words for them.
 
 
-def contact_of(options) -> Contact | None:
-    """Contact model between shapes; ground is there to be touched."""
-    word = options.contact or (None if options.ground is None else "compliant")
-    return None if word is None else CONTACTS[word]()
-
-
-def on_ground(options, model: Model, q0) -> Model:
-    """The model, with the ground that words ask for, at a height or under what is lowest at the start.
+def on_ground(options, system: System, q0) -> System:
+    """The system, on the ground that words ask for, at a height or under what is lowest at the start.
 
     Raises:
         ValueError: if no shape could touch it, or the model has such ground already.
     """
+    model = system.model
     if options.ground is None:
-        return model
+        return system
     level = jdyn.with_ground(model)
     pairs = [pair for pair in jdyn.contact.collision_pairs(level) if "ground" in pair]
     if not pairs:
         raise ValueError(f"--ground: {model.name!r} has no shapes that could touch it")
     lowest = options.ground == "lowest"
     height = float(jnp.min(jdyn.contact.distances(level, q0, pairs).distance) if lowest else options.ground)
-    return jdyn.with_ground(model, (0, 0, height))
+    return system.but(model=jdyn.with_ground(model, (0, 0, height)))
 
 
 def holding(model: Model, q0) -> jdyn.PD:
@@ -91,20 +94,6 @@ def holding(model: Model, q0) -> jdyn.PD:
         if kind is jdyn.Free:
             inertia = inertia.at[model.topology.v_slice(body)].set(0)
     return jdyn.PD(model, q0, kp=HOLD**2 * inertia, kd=2 * HOLD * inertia)
-
-
-def let_go(options, model: Model, q0, v0, **more) -> Trajectory:
-    """Its motion without motors; joints stop at the ends of their ranges, unless words say otherwise."""
-    stops = jdyn.CompliantLimits() if options.limits and has_ends(model) else None
-    contact = contact_of(options)
-    if contact is None and (floors := world_shapes(model)):
-        warnings.warn(
-            f"bodies pass through {enumerated(floors)}: --contact compliant lets them touch, and simulate --q0 qpos0 "
-            "starts where a MuJoCo file does",
-            ModelWarning,
-            stacklevel=2,
-        )
-    return jdyn.simulate(model, q0, v0, options.t1, joint_limits=stops, contact=contact, **more)
 
 
 def read_spec(options, usual: Mapping[str, Any], entries_of: Callable[[Any], dict]) -> Spec:

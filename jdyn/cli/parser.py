@@ -62,7 +62,7 @@ EXAMPLES = """examples:
   jdyn view panda                            look at it in a browser, with sliders of its joints
   jdyn simulate double_pendulum --plot motion.png
   jdyn simulate quadruped --t1 2 --ground --movie fall.gif
-  jdyn simulate ant.xml --q0 qpos0 --contact compliant --movie ant.gif
+  jdyn simulate ant.xml --movie ant.gif      from where the file starts, on its floor
   jdyn simulate quadruped --t1 1 --ground 0 --hold --movie stand.gif \\
     --q0 0 0 .35 1 0 0 0 0 -.8 1.6 0 -.8 1.6 0 -.8 1.6 0 -.8 1.6
   jdyn sweep                                 1024 simulations of a PUMA 560: payload against gain
@@ -82,9 +82,9 @@ Each command explains itself: jdyn sweep --help"""
 LESSONS = {
     "info": """What a robot is made of: bodies, joints, masses, limits, doubtful numbers, and the condition of its mass
 matrix.""",
-    "simulate": """Let a robot move without motors, or with joints held where they start, and print its energy at the
-start and at the end. Joints stop at the ends of their ranges, which takes energy. Shapes touch where --contact or
---ground is given.""",
+    "simulate": """Let a robot move, or hold its joints where they start, and print its energy at the start and at the
+end. Joints stop at the ends of their ranges, which takes energy. Motors and servos of a file get the commands of
+--ctrl. Shapes touch ground and obstacles of a file, and those of --ground.""",
     "view": """Look at a robot in a browser: sliders of joints, a gizmo that drags a body, playing and recording,
 simulating from any configuration, centres of mass, inertia ellipsoids, joint axes. Ctrl-C ends it.
 
@@ -180,11 +180,18 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("--t1", type=positive, default=5.0, metavar="S", help="end [s] (default: 5)")
     words.add_argument(
         "--q0", type=number_or_name, nargs="+", metavar="Q",
-        help="start: numbers, or the name of a configuration, such as qpos0, of the robot's MuJoCo file or of --srdf "
-        "(default: drawn within the limits)",
+        help="start: numbers, or the name of a configuration of the robot's MuJoCo file or of --srdf (default: that of "
+        "a MuJoCo or SDF file, else drawn within the limits)",
     )  # fmt: skip
     words.add_argument("--v0", type=float, nargs="+", metavar="V", help="velocity at the start (default: at rest)")
     words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
+    words.add_argument(
+        "--ctrl",
+        type=float,
+        nargs="+",
+        metavar="U",
+        help="commands of the file's actuators, in their order (default: 0)",
+    )
     words.add_argument(
         "--hold", action="store_true", help="hold joints where they start, by springs and dampers; not a floating base"
     )
@@ -311,8 +318,9 @@ def _add_limits(words):
 
 def _add_contact(words):
     words.add_argument(
-        "--contact", choices=CONTACTS, help="how shapes touch (default: compliant with --ground, otherwise not at all)"
-    )
+        "--contact", choices=[*CONTACTS, "none"],
+        help="how shapes touch (default: compliant, of a file with ground or obstacles and with --ground)",
+    )  # fmt: skip
     words.add_argument(
         "--ground", type=height, nargs="?", const="lowest", metavar="Z",
         help="put level ground at this height [m] (default: under the lowest shape of the start)",
@@ -340,6 +348,7 @@ def _add_view(words):
     words.add_argument("--seed", type=seed, default=0, help="which start is drawn (default: 0)")
     _add_limits(words)
     _add_contact(words)
+    words.set_defaults(q0=None)
     words.add_argument("--look", choices=LOOKS, default="visual", help="how links look (default: visual)")
     words.add_argument("--export", type=new_file, metavar="FILE", help="write a page, such as motion.html, and end")
     words.add_argument("--port", type=port, default=8080, help="of the page, or the next free one (default: 8080)")

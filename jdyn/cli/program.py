@@ -16,9 +16,9 @@ from jdyn.cli.common import (
     default_path,
     draw_motion,
     holding,
-    let_go,
     listed,
     load_robot,
+    load_scene,
     on_ground,
     start_of,
     write_picture,
@@ -132,14 +132,20 @@ def _conditions(model, samples=64):
 
 def simulate(options):
     """Let a robot move from a start."""
-    model = load_robot(options, options.srdf)
-    q0 = start_of(options, model)
-    model = on_ground(options, model, q0)
+    system = load_scene(options)
+    q0 = start_of(options, system)
+    system = on_ground(options, system, q0)
+    model = system.model
     v0 = jnp.zeros(model.nv) if options.v0 is None else jnp.asarray(options.v0, model.dtype)
     saveat = jnp.linspace(0, options.t1, ROWS, dtype=model.dtype)
-    controller = holding(model, q0) if options.hold else None
+    if options.hold:
+        system = system.but(actuators=(), controller=holding(model, q0))
+    if options.ctrl is not None:
+        if not system.actuators:
+            raise ValueError(f"--ctrl: {model.name!r} has no actuators")
+        system = system.but(controller=jdyn.control.Constant(jnp.asarray(options.ctrl, model.dtype)))
     with compiling() as times:
-        trajectory = jax.block_until_ready(let_go(options, model, q0, v0, controller=controller, saveat=saveat))
+        trajectory = jax.block_until_ready(jdyn.simulate(system, system.state(q0, v0), options.t1, saveat=saveat))
     stats = {name: int(count) for name, count in trajectory.stats.items() if name != "t_reached"}
     print(
         f"{model.name}: compiled in {times.compiling:.2f} s, {options.t1:g} s of motion in {times.running:.2f} s; "

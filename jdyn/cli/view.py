@@ -5,11 +5,8 @@ from __future__ import annotations
 import pathlib
 import webbrowser
 
-import jax.numpy as jnp
-
 import jdyn
-from jdyn.cli.common import contact_of, let_go, load_robot, on_ground
-from jdyn.sweep import random_start
+from jdyn.cli.common import load_scene, on_ground, start_of
 
 
 def view(options):
@@ -31,10 +28,9 @@ def _viewer(options):
         return jdyn.view(store=options.robot, lane=options.lane or 0, **shown)
     if options.lane is not None:
         raise ValueError(f"--lane: expected the folder of a sweep's store, got {options.robot!r}")
-    model = load_robot(options, options.srdf)
-    start = model.neutral() if options.t1 is None else random_start(model, options.seed)
-    model, contact = on_ground(options, model, start), contact_of(options)
+    system = load_scene(options)
+    start = system.model.neutral() if options.t1 is None else start_of(options, system)
+    system = on_ground(options, system, start)
     if options.t1 is None:
-        return jdyn.view(jdyn.System(model, contact=contact), **shown)
-    trajectory = let_go(options, model, start, jnp.zeros(model.nv, model.dtype), throw=False)
-    return jdyn.view(trajectory, **shown)
+        return jdyn.view(system, **shown)
+    return jdyn.view(jdyn.simulate(system, system.state(start), options.t1, throw=False), **shown)

@@ -10,7 +10,7 @@ from jdyn.model import Model, checked, dynamics_only
 
 
 class Constant(Controller):
-    """The same generalized forces at all times.
+    """The same generalized forces, or commands of actuators, at all times.
 
     >>> print(jdyn.control.Constant(jnp.array([0.0, 2.5]))(0.0, jnp.zeros(2), jnp.zeros(2)))
     [0.  2.5]

@@ -99,6 +99,10 @@ True
 Names of `mujoco` without `mj_`, and of `MjData`. Functions of jdyn that act on all of a file take a `jdyn.System`,
 which `jdyn.load_system` reads.
 
+Motions agree to the error of MuJoCo's steps until something touches. Contact, limits and equalities are jdyn's own:
+`solref` and `solimp` do not count, so that what bounces or slides goes on another way. A `jdyn.contact.Material` makes
+shapes softer, and `saveat=diffrax.SaveAt(steps=True)` shows impacts that are shorter than the time between two rows.
+
 | MuJoCo | jdyn |
 |---|---|
 | `step` | `System.step`; `jdyn.simulate` for many, of lengths that accuracy asks for |

@@ -37,7 +37,14 @@ def ignored_in_scene(translation: Translation) -> list[str]:
         *_ignored_anywhere(translation),
         *_nonlinear(translation, [j for j in range(translation.m.njnt) if not translation.is_screw(j)]),
         *_mocap(translation),
+        *_some("velocities and commands of keyframes", _keyframes_of_more(translation), ", of which poses are read"),
     ]
+
+
+def _keyframes_of_more(t: Translation) -> list[str]:
+    """Names of keyframes that say more than poses."""
+    numbered = enumerate(attributes for attributes, _ in t.keyframes)
+    return [each.get("name") or f"key{k}" for k, each in numbered if {"qvel", "ctrl", "act"} & {*each}]
 
 
 def _ignored_anywhere(translation):

@@ -57,7 +57,7 @@ def impact_event(
     >>> bounces = jdyn.impact_event(model, restitution=0.5)
     >>> motion = jdyn.simulate(model, jnp.array([1.1]), jnp.zeros(1), 0.7, events=[bounces])
     >>> print(motion.events.ts[0].round(3), motion.v[-1].round(3))
-    0.452 [-0.218]
+    0.452 [-0.223]
 
     Args:
         mechanism: A model with collision shapes, or a system, whose constraints, inertia of tendons and method count.

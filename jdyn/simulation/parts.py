@@ -122,7 +122,13 @@ class Parts(eqx.Module):
         )  # fmt: skip
 
     def but(self, **changes: Any) -> Self:
-        """The same with other parts, which are not checked again."""
+        """The same with other parts, by their names, such as `controller=...`; they are not checked again.
+
+        >>> system = jdyn.System(jdyn.load("pendulum"), actuators=[jdyn.actuators.PositionServo("joint1", kp=50.0)])
+        >>> told = system.but(controller=jdyn.control.Constant(jnp.array([0.4])))  # the command of the servo
+        >>> print(told.controller.tau)
+        [0.4]
+        """
         return with_fields(self, **changes)
 
     def driver(self) -> DynamicController:

@@ -107,6 +107,13 @@ class Trajectory(eqx.Module):
     commands: Float[Array, "*lanes times outputs"] | None = None
     known: Known[System] | None = None
 
+    def __repr__(self) -> str:
+        """Say what it is of, not all of its numbers."""
+        name = "an unknown system" if self.known is None else repr(self.system.model.name)
+        *lanes, rows, nq = jnp.shape(self.q)
+        batch = f"{' x '.join(map(str, lanes))} lanes of " if lanes else ""
+        return f"<Trajectory of {name}: {batch}{rows} rows of {nq} coordinates>"
+
     @property
     def system(self) -> System:
         """System that was simulated, for all lanes of a batch.

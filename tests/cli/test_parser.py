@@ -12,7 +12,7 @@ import pytest
 
 import jdyn
 from jdyn.cli.common import CONTACTS as CONTACTS_OF_COMMANDS
-from jdyn.cli.common import load_robot, start_of
+from jdyn.cli.common import load_scene, start_of
 from jdyn.cli.parser import CHANNELS, CONTACTS, LOOKS, PARTS, ROBOTS, parser
 from jdyn.identification.channels import CHANNELS as CHANNELS_OF_LOGS
 from jdyn.identification.standard import PARTS as PARTS_OF_MODELS
@@ -107,7 +107,7 @@ def test_a_start_is_numbers_or_the_name_of_a_configuration(tmp_path):
 
     def start(*words):
         options = parser().parse_args(["simulate", str(tmp_path / "swing.xml"), "--q0", *words])
-        return start_of(options, load_robot(options)).tolist()
+        return start_of(options, load_scene(options)).tolist()
 
     assert start("level") == [1.5] and start("qpos0") == [0] and start("-0.25") == [-0.25]
     with pytest.raises(ValueError, match=r"--q0: .*swing\.xml names no configuration 'lovel'; there are qpos0, level"):

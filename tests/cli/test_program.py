@@ -110,23 +110,34 @@ def test_robots_rest_on_the_ground(words, height, tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_the_floor_of_a_file_is_touched_if_words_say_so(tmp_path, capsys):
+def test_the_floor_of_a_file_is_touched_unless_words_say_so(tmp_path, capsys):
     """A ball of 1 kg that falls from its own height; 2 s later it is at rest at r, less the depth of m g."""
     (tmp_path / "scene.xml").write_text("""<mujoco><worldbody><geom name="floor" type="plane" size="9 9 1"/>
       <body pos="0 0 0.2"><freejoint/><geom size="0.1" mass="1"/></body>
       <body pos="5 0 1"><joint name="hinge" range="-1 1"/><geom size="0.1" contype="0" conaffinity="0"/></body>
     </worldbody></mujoco>""")
     ends, said = [], []
-    for words in ([], ["--contact", "compliant"]):
-        assert main(["simulate", "scene.xml", "--t1", "2", "--q0", "qpos0", *words]) == 0
+    for words in (["--contact", "none"], []):
+        assert main(["simulate", "scene.xml", "--t1", "2", *words]) == 0
         captured = capsys.readouterr()
         ends.append(float(re.search(r"q\(t1\) = \S+ \S+ (\S+)", captured.out).group(1)))
         said.append(captured.err)
     np.testing.assert_allclose(ends, [0.2 - 9.81 * 2, 0.1], atol=1e-2)
-    assert "bodies pass through floor: --contact compliant lets them touch" in said[0]
-    assert "bodies pass through" not in said[1]
-    assert "commands without --no-limits" in said[0]
-    assert "not simulated: stops" not in said[0]
+    assert all("stops" not in each for each in said)
+
+
+@pytest.mark.slow
+def test_servos_of_a_file_get_commands(tmp_path, capsys):
+    (tmp_path / "arm.xml").write_text("""<mujoco><option gravity="0 0 0"/><worldbody><body>
+      <joint name="hinge" axis="0 1 0" damping="1"/><geom type="capsule" size=".05" fromto="0 0 0 0 0 -.5"/></body>
+      </worldbody><actuator><position joint="hinge" kp="50" kv="5"/></actuator></mujoco>""")
+    ends = []
+    for words in ([], ["--ctrl", "0.7"]):
+        assert main(["simulate", "arm.xml", "--t1", "3", *words]) == 0
+        ends.append(float(re.search(r"q\(t1\) = (\S+)", capsys.readouterr().out).group(1)))
+    np.testing.assert_allclose(ends, [0, 0.7], atol=1e-3)
+    assert main(["simulate", "pendulum", "--ctrl", "1"]) == 1
+    assert "--ctrl: 'pendulum' has no actuators" in capsys.readouterr().err
 
 
 @pytest.mark.slow
