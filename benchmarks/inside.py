@@ -27,6 +27,8 @@ NO_FACTORS = {
     "geometry/facets.py core_nearest",
     "geometry/patches/overlap.py _turn",
     "identification/excitation.py _without",
+    "impacts/path.py _integrated",
+    "io/mjcf_document.py inertial_of",
     "io/urdf_writer.py _add_inertial",
     "spatial/components.py to_parent",
     "spatial/log_cholesky.py log_cholesky",

@@ -26,7 +26,7 @@ class TendonInertia(ForceElement):
     >>> for system in (alone, alone.but(elements=[winch])):
     ...     print(jdyn.simulate(system, start, 0.1).v[-1].round(2))
     [-1.46]
-    [-0.61]
+    [-0.27]
 
     Attributes:
         transmission: The tendon, such as a `jdyn.transmissions.SpatialTendon`.
