@@ -54,7 +54,7 @@ class Newton(PathOfImpulse):
 
     >>> law = jdyn.impacts.Newton()
     >>> hit = law(jnp.eye(3), jnp.array([1.0, 0.0, -2.0]), 0.5, friction=0.1)
-    >>> print(hit.velocity.round(3), hit.work.round(3))
+    >>> print(hit.velocity.round(3), f"{hit.work:.3f}")
     [0.7 0.  1. ] -1.755
 
     Source: thesis 6.4.2, equation (6.5).
@@ -69,7 +69,7 @@ class Poisson(PathOfImpulse):
 
     >>> law = jdyn.impacts.Poisson()
     >>> hit = law(jnp.eye(3), jnp.array([1.0, 0.0, -2.0]), 0.5, friction=0.1)
-    >>> print(hit.impulse.round(3))
+    >>> print(hit.impulse.round(3) + 0.0)
     [-0.3  0.   3. ]
 
     Source: thesis 6.4.2, equation (6.9).
