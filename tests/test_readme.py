@@ -225,12 +225,14 @@ def test_a_robot_of_ones_own_moves(tmp_path, monkeypatch):
     """But for the page in a browser, which has tests of its own."""
     monkeypatch.chdir(tmp_path)
     jdyn.save_urdf(jdyn.load("double_pendulum"), "my_robot.urdf")
+    (tmp_path / "scene.xml").write_text(SCENE)
     (commands,) = _blocks("bash")
-    install, info, simulate, view = (line.split("#")[0].split() for line in commands.strip().splitlines())
+    install, info, simulate, simulate_scene, view = (line.split("#")[0].split() for line in commands.strip().splitlines())
     assert install[:2] == ["pip", "install"] and view == ["jdyn", "view", "my_robot.urdf"]
-    assert main(info[1:]) == main(simulate[1:]) == 0
-    with Image.open(simulate[-1]) as movie:
-        assert movie.n_frames > 100
+    assert main(info[1:]) == main(simulate[1:]) == main(simulate_scene[1:]) == 0
+    for of in (simulate, simulate_scene):
+        with Image.open(of[-1]) as movie:
+            assert movie.n_frames > 100
 
 
 @pytest.mark.slow
