@@ -227,12 +227,14 @@ def test_a_robot_of_ones_own_moves(tmp_path, monkeypatch):
     jdyn.save_urdf(jdyn.load("double_pendulum"), "my_robot.urdf")
     (tmp_path / "scene.xml").write_text(SCENE)
     (commands,) = _blocks("bash")
-    install, info, simulate, simulate_scene, view = (line.split("#")[0].split() for line in commands.strip().splitlines())
+    words = [line.split("#")[0].split() for line in commands.strip().splitlines()]
+    install, info, simulate, simulate_scene, view = words
     assert install[:2] == ["pip", "install"] and view == ["jdyn", "view", "my_robot.urdf"]
     assert main(info[1:]) == main(simulate[1:]) == main(simulate_scene[1:]) == 0
-    for of in (simulate, simulate_scene):
+    # An arm on servos comes to rest, and frames that are the same are one.
+    for of, least in ((simulate, 100), (simulate_scene, 30)):
         with Image.open(of[-1]) as movie:
-            assert movie.n_frames > 100
+            assert movie.n_frames > least
 
 
 @pytest.mark.slow
