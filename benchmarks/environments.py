@@ -26,6 +26,8 @@ from benchmarks.mujoco_twin import mjcf
 jax.config.update("jax_enable_x64", True)
 
 STEP = 0.002
+# A peer that takes longer is given up [s].
+LONGEST = 180
 STANDING = [0, 0, 0.2925, 1, 0, 0, 0, *4 * [0, -0.8, 1.6]]
 SENSORS = """<sensor>
   <framequat objtype="xbody" objname="{base}"/><framelinvel objtype="xbody" objname="{base}"/>
@@ -103,19 +105,23 @@ def main():
             row.append(f"{count * options.steps / taken:16.0f} {compiling:12.1f}")
         if options.peer_python:
             found = of_mjx(options, text, standing, count)
-            row.append(f"{count * options.steps / found['run']:16.0f} {found['compile']:12.1f}")
+            row.append(f"{'no end':>16} {'-':>12}" if found is None else
+                       f"{count * options.steps / found['run']:16.0f} {found['compile']:12.1f}")  # fmt: skip
         print(" ".join(row), flush=True)
 
 
-def of_mjx(options, text: str, standing: np.ndarray, count: int) -> dict:
-    """Seconds of MJX, in a process of its own."""
+def of_mjx(options, text: str, standing: np.ndarray, count: int) -> dict | None:
+    """Seconds of MJX, in a process of its own; None if it comes to no end within `LONGEST`."""
     asked = {"text": text, "step": STEP, "qpos": STANDING, "standing": list(map(float, standing)), "count": count}
     asked |= {"steps": options.steps, "rounds": options.rounds}
     here = pathlib.Path(__file__).parent
-    done = subprocess.run(
-        [options.peer_python, str(here / "mjx_environments.py")], input=json.dumps(asked) + "\n", text=True,
-        capture_output=True, check=False, env=os.environ | {"PYTHONPATH": ""},
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            [options.peer_python, str(here / "mjx_environments.py")], input=json.dumps(asked) + "\n", text=True,
+            capture_output=True, check=False, env=os.environ | {"PYTHONPATH": ""}, timeout=LONGEST,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return None
     if done.returncode:
         raise SystemExit(f"MJX failed:\n{done.stderr[-2000:]}")
     found = json.loads(done.stdout.splitlines()[-1])
