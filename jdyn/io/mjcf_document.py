@@ -354,10 +354,17 @@ class MjcfDocument:
             else:
                 bits = {key: str(getattr(entry, key)) for key in ("contype", "conaffinity", "condim")}
                 geom.attrib.update(bits, name=entry.name, friction=words(shapes.friction[row]))
+                if entry.priority:
+                    geom.set("priority", str(entry.priority))
         for pair in shapes.excluded:
             self._exclude(*pair)
+        stated = {frozenset(pair): row for row, pair in enumerate(shapes.stated)}
         for pair in shapes.included:
-            ET.SubElement(self.section("contact"), "pair", geom1=pair[0], geom2=pair[1])
+            element = ET.SubElement(self.section("contact"), "pair", geom1=pair[0], geom2=pair[1])
+            if (row := stated.get(frozenset(pair))) is not None:
+                sliding, torsional, rolling = shapes.stated_friction[row]
+                # All of them count.
+                element.attrib.update(condim="6", friction=words([sliding, sliding, torsional, rolling, rolling]))
         self._exclude_neighbours()
 
     def _twin(self, row: int) -> int | None:

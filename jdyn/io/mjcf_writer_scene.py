@@ -86,7 +86,7 @@ class _Writer:
             if _same(known, transmission):
                 return name
         section, name = self._document.section("tendon"), f"tendon{len(self._tendons)}"
-        if isinstance(transmission, FixedTendon):
+        if isinstance(transmission, FixedTendon) and not transmission.offset:
             element = ET.SubElement(section, "fixed", name=name)
             each = np.broadcast_to(transmission.coefficients, (len(transmission.joints),))
             for joint, coefficient in zip(transmission.joints, each, strict=True):
@@ -132,10 +132,13 @@ class _Writer:
             kind, names = self._model.topology.kinds[body], self._document.joints[body]
             if kind is Free or len(names) != 1:
                 return None
-            return {"joint": names[0], "gear": words(transmission.gear)}
+            joint = "jointinparent" if transmission.in_parent else "joint"
+            return {joint: names[0], "gear": words(transmission.gear)}
         if isinstance(transmission, GearedFrame):
-            site = self._document.site(transmission.frame)
-            return {"site": site, "gear": words(np.roll(transmission.gear, 3))}
+            about = {"site": self._document.site(transmission.frame), "gear": words(np.roll(transmission.gear, 3))}
+            if transmission.reference is not None:
+                about["refsite"] = self._document.site(transmission.reference)
+            return about
         gear = 1.0
         if isinstance(transmission, Geared):
             transmission, gear = transmission.transmission, transmission.gear
@@ -216,10 +219,16 @@ class _Writer:
         tendon = None if name is None else self._springs[name]
         if tendon is None or tendon.get("stiffness") or tendon.get("damping"):
             return False
-        if element.stiffness:
-            tendon.attrib.update(stiffness=words(element.stiffness), springlength=words(element.rest_range))
-        if element.damping:
-            tendon.set("damping", words(element.damping))
+        stiffness, damping = (
+            np.append(linear, powers if np.any(powers) else [])
+            for linear, powers in (
+                (element.stiffness, element.stiffness_powers), (element.damping, element.damping_powers)
+            )
+        )  # fmt: skip
+        if np.any(stiffness):
+            tendon.attrib.update(stiffness=words(stiffness), springlength=words(element.rest_range))
+        if np.any(damping):
+            tendon.set("damping", words(damping))
         if element.friction:
             tendon.set("frictionloss", words(element.friction))
             if element.friction_speed != FRICTION_SPEED:
@@ -266,6 +275,8 @@ class _Writer:
         inner, cutoff = sensor, None
         if isinstance(sensor, Imperfect) and sensor.cutoff is not None:
             inner, cutoff = sensor.sensor, sensor.cutoff
+            if sensor.drift is not None:
+                self._lost.add("drift", f"sensor {short(sensor.name)}")
             if any(x is not None for x in (sensor.noise, sensor.bias, sensor.quantum)):
                 self._lost.add("noise, bias and steps", f"sensor {short(sensor.name)}")
         found = self._read_by(inner)
@@ -383,7 +394,7 @@ def _law(actuator: Actuator) -> dict[str, str] | None:
     match actuator:
         case Motor():
             return _affine([actuator.strength], [])
-        case PositionServo():
+        case PositionServo(period=None):
             return _affine([actuator.kp], [0, -actuator.kp, -actuator.kd])
         case VelocityServo():
             return _affine([actuator.kd], [0, 0, -actuator.kd])

@@ -437,6 +437,31 @@ def test_a_system_reads_back(tmp_path):
     assert_same(system.model, back.model)
 
 
+def test_what_else_acts_is_written(tmp_path):
+    """Powers of tendons' springs, gears that a site bears, priorities, and friction of pairs."""
+    text = SCENE.replace('stiffness="5" damping="0.1"', 'stiffness="5 2 1.5" damping="0.1 0.2 0.05"')
+    text = text.replace('<geom name="tip"', '<geom name="tip" priority="2"')
+    text = text.replace(
+        "<actuator>", '<actuator><general name="pull" site="hand" refsite="anchor" gear="1 2 3 .1 .2 .3" gainprm="2"/>'
+    ).replace(
+        "<tendon>",
+        '<contact><pair geom1="tip" geom2="skin" condim="6" friction=".7 .7 .02 .003 .003"/></contact><tendon>',
+        1,
+    )
+    system = quiet(jdyn.load_system, text)
+    file = written(system, tmp_path)
+    first, second = mujoco.MjModel.from_xml_string(text), mujoco.MjModel.from_xml_path(str(file))
+    for m in (first, second):
+        m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EQUALITY)
+    for seed in range(3):
+        one, other = (states_of_mujoco(m, seed, first.qpos0) for m in (first, second))
+        np.testing.assert_allclose(other.qacc, one.qacc, rtol=1e-10, atol=1e-10)
+    assert second.geom("tip").priority[0] == 2
+    np.testing.assert_allclose(second.pair_friction, first.pair_friction)
+    back = quiet(jdyn.load_system, file).model.shapes
+    np.testing.assert_allclose(back.stated_friction, system.model.shapes.stated_friction)
+
+
 # What MJCF cannot say.
 
 
@@ -478,13 +503,21 @@ def test_what_mjcf_has_not_is_named_in_one_warning(tmp_path):
     builder.add_link("c", jdyn.Free(), placement=(0, 0, 1), mass=1.0, inertia=0.1)
     model = builder.build()
     servo = jdyn.actuators.PIDServo("a", kp=1.0, ki=1.0, name="servo")
+    turning = jdyn.actuators.PositionServo("a", kp=1.0, period=2 * np.pi, name="turning")
+    shifted = jdyn.transmissions.FixedTendon(["a"], [1.0], offset=0.3)
+    drifting = jdyn.sensors.Imperfect(
+        jdyn.sensors.JointPosition("angle", "a"), drift=0.1, cutoff=1.0, key=jax.random.key(0)
+    )
     system = jdyn.System(
         model,
-        controller=jdyn.control.Constant(jnp.ones(1)),
-        actuators=[servo],
-        elements=[jdyn.elements.PointSpring("a", "world", 1.0, 1.0)],
+        controller=jdyn.control.Constant(jnp.ones(2)),
+        actuators=[servo, turning],
+        elements=[
+            jdyn.elements.PointSpring("a", "world", 1.0, 1.0),
+            jdyn.elements.TendonSpring(shifted, stiffness=2.0),
+        ],
         constraints=[jdyn.constraints.Distance("a", "c", length=1.0)],
-        sensors=[jdyn.sensors.ActuatorForce("of servo", "servo")],
+        sensors=[jdyn.sensors.ActuatorForce("of servo", "servo"), drifting],
     )
     with pytest.warns(ModelWarning) as caught:
         jdyn.save_mjcf(system, tmp_path / "robot.xml")
@@ -498,8 +531,11 @@ def test_what_mjcf_has_not_is_named_in_one_warning(tmp_path):
         "limits of 'b'",
         "coordinates that are not the pose in the world of 'c'",
         "actuators of 'servo' (PIDServo)",
+        "'turning' (PositionServo)",
         "constraints of Distance of 'a' and 'c'",
         "force elements of PointSpring",
+        "PointSpring, TendonSpring",
+        "drift of sensor 'angle'",
         "sensors of 'of servo' (ActuatorForce)",
     ):
         assert phrase in str(warning.message)
