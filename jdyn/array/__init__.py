@@ -22,3 +22,4 @@ from jdyn.array.small_matrices import triangle as triangle
 from jdyn.array.small_matrices import triangular_inverse as triangular_inverse
 from jdyn.array.structure import Structure as Structure
 from jdyn.array.tangents import moving_and_fixed as moving_and_fixed
+from jdyn.array.where import where as where

@@ -13,7 +13,8 @@ from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN, Vector
 from jdyn.elements.element import ForceElement
 from jdyn.model import Locked, Model, Name
-from jdyn.spatial import Transform, skew, symmetric
+from jdyn.model.inertial import central_inertia
+from jdyn.spatial import Transform
 
 
 class Medium(ForceElement):
@@ -90,10 +91,9 @@ def principal_axes(model: Model) -> tuple[list[int], Transform, np.ndarray]:
 
 def _principal(inertia) -> tuple[Transform, np.ndarray]:
     """Pose of a body's principal axes and the moments of inertia about these."""
-    mass, com = float(inertia.mass), np.asarray(inertia.first_moment, float) / float(inertia.mass)
-    c = np.asarray(skew(jnp.asarray(com)), float)
-    central = np.asarray(symmetric(inertia.rotational), float) - mass * (c @ c.T)
-    principal, axes = np.linalg.eigh(central)
+    mass, first_moment, rotational = (np.asarray(x, float) for x in jax.tree.leaves(inertia))
+    com, moments = central_inertia(float(mass), first_moment, rotational)
+    principal, axes = np.linalg.eigh(moments)
     axes[:, 0] *= np.sign(np.linalg.det(axes))
     return Transform(axes, com), principal  # type: ignore[arg-type]
 

@@ -13,9 +13,9 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray, Scalar
 
 from jdyn.actuators import Actuators
+from jdyn.array import where
 from jdyn.execution.compiled import uncollected
 from jdyn.simulation import Result, State, System
-from jdyn.simulation.state import where
 from jdyn.terminal.messages import enumerated, short
 
 Values = dict[str, Float[Array, "..."]]

@@ -15,8 +15,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
+from jdyn.array import where
 from jdyn.environments.environment import Environment, EnvState
-from jdyn.simulation.state import where
 from jdyn.terminal.messages import short
 from jdyn.view import Camera, SteadyPictures
 

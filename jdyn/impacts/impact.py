@@ -106,8 +106,8 @@ class ImpactLaw(eqx.Module):
         Raises:
             ValueError: if a shape is another.
         """
-        dtype = jnp.result_type(jnp.asarray(W), jnp.asarray(v))
-        dtype = dtype if jnp.issubdtype(dtype, jnp.floating) else jnp.result_type(float)
+        # Whole numbers become floating-point ones.
+        dtype = jnp.result_type(jnp.asarray(W), jnp.asarray(v), 0.0)
         W, v = (shaped(name, jnp.asarray(x), dtype, shape) for name, x, shape in (("W", W, (3, 3)), ("v", v, (3,))))
         numbers = restitution, friction, friction if static is None else static
         e, mu, held = (jnp.asarray(x, dtype) for x in numbers)

@@ -19,7 +19,7 @@ from jax.flatten_util import ravel_pytree
 from jax.lax import stop_gradient
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
-from jdyn.array import Structure, cholesky, cholesky_solution
+from jdyn.array import Structure, cholesky, cholesky_solution, where
 from jdyn.dynamics.recursion.batching import in_chunks
 from jdyn.geometry.directions import length_and_unit
 
@@ -166,7 +166,7 @@ def phase(friction: Friction, start: Place, stopped: Bool[Array, ""], onward: Ve
     ends_first = slides & (to_end <= to_stop)
     line = jnp.where(slides, jnp.minimum(to_stop, to_end), 0.0)
     at = start.along(friction, sliding, jnp.where(jnp.isfinite(line), line, jnp.nan))
-    at = _where(stopped | ends_first, at, at.at_rest(friction))
+    at = where(stopped | ends_first, at, at.at_rest(friction))
     rest = end.distance(at, friction.rate(onward)[2])
     last = at.along(friction, onward, jnp.where(ends_first, 0.0, rest))
     near = stops & jnp.isfinite(to_end)
@@ -359,7 +359,3 @@ def _runge_kutta(rate: Callable, at: Array, h: Scalar) -> tuple[Array, Array]:
 def _speed(v: Float[Array, "components"]) -> Scalar:
     """|v_t|, with a derivative of zero at zero."""
     return length_and_unit(v[:2])[0]
-
-
-def _where(condition: Bool[Array, ""], one: Place, other: Place) -> Place:
-    return jax.tree.map(lambda x, y: jnp.where(condition, x, y), one, other)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Scalar
 
+from jdyn.array import where
 from jdyn.impacts.impact import ImpactLaw, ImpactMode
 from jdyn.impacts.path import End, Friction, Place, onward, phase
 
@@ -32,8 +33,7 @@ class PathOfImpulse(ImpactLaw):
         def follow(known, number):
             at, stopped, margin = known
             restitutes = number == 1
-            ends = End.of("speed", jnp.zeros_like(friction)), self.end(start, at, restitution)
-            end = jax.tree.map(lambda one, other: jnp.where(restitutes, other, one), *ends)
+            end = where(restitutes, self.end(start, at, restitution), End.of("speed", jnp.zeros_like(friction)))
             after = phase(point, at, stopped, ahead, end)
             # Up to rounding it is zero where restitution begins.
             v = after.at.v.at[2].set(jnp.where(restitutes, after.at.v[2], 0.0))

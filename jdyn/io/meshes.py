@@ -5,6 +5,7 @@ import pathlib
 import posixpath
 from collections.abc import Iterable
 
+from jdyn.io.notes import Notes
 from jdyn.terminal.messages import enumerated
 
 
@@ -69,6 +70,26 @@ class MeshFolders:
         if package in (".", ".."):
             return None
         return _first_existing([top / rest for top in self.packages(package)]) or name
+
+
+def located(folders: MeshFolders, name: str, shown: str, notes: Notes, packages: str) -> str | None:
+    """`MeshFolders.find` of a mesh, with a note about one that is not there.
+
+    Args:
+        folders: Where it may be.
+        name: As `MeshFolders.find` takes it.
+        shown: How notes call it.
+        notes: Takes the note.
+        packages: Words for files whose folder is not found, such as `"in packages"`.
+    """
+    path = folders.find(name)
+    if path is None:
+        notes.add("ignored, mesh files outside the folder of this file and of package_dirs", shown)
+    elif path.startswith("package:"):
+        notes.add(f"mesh files {packages} that are in no folder of package_dirs", shown)
+    elif not os.path.isfile(path):
+        notes.add("mesh files that do not exist", shown)
+    return path
 
 
 def _first_existing(paths: list[pathlib.Path]) -> str | None:

@@ -33,6 +33,7 @@ from jdyn.model import (
     pose,
 )
 from jdyn.model.build import FRICTION_SPEED
+from jdyn.model.inertial import central_inertia
 from jdyn.model.vary import joint_geometry, joint_numbers
 from jdyn.spatial import Transform
 from jdyn.terminal.messages import enumerated
@@ -358,11 +359,15 @@ class MjcfDocument:
                     geom.set("priority", str(entry.priority))
         for pair in shapes.excluded:
             self._exclude(*pair)
-        stated = {frozenset(pair): row for row, pair in enumerate(shapes.stated)}
+        stated = (
+            {}
+            if shapes.stated_friction is None
+            else dict(zip(map(frozenset, shapes.stated), shapes.stated_friction, strict=True))
+        )
         for pair in shapes.included:
             element = ET.SubElement(self.section("contact"), "pair", geom1=pair[0], geom2=pair[1])
-            if (row := stated.get(frozenset(pair))) is not None:
-                sliding, torsional, rolling = shapes.stated_friction[row]
+            if (own := stated.get(frozenset(pair))) is not None:
+                sliding, torsional, rolling = own
                 # All of them count.
                 element.attrib.update(condim="6", friction=words([sliding, sliding, torsional, rolling, rolling]))
         self._exclude_neighbours()
@@ -404,7 +409,7 @@ class MjcfDocument:
             case _:
                 name, lowest = self._height_field(entry, size, shapes.heights_of(row))
                 about |= {"type": "hfield", "hfield": name}
-                X = X @ Transform(np.eye(3), np.array([0.0, 0.0, lowest]))  # type: ignore[arg-type]
+                X = X @ pose((0.0, 0.0, lowest))
         if entry.color is not None:
             about["rgba"] = words(entry.color)
         return about | pose_words(X)
@@ -509,10 +514,7 @@ def _texts(x: Any) -> Iterable[str]:
 def inertial_of(model: Model, body: int) -> tuple[float, np.ndarray, np.ndarray]:
     """Mass, centre of mass and moments of inertia about it, of a model with leaves of NumPy."""
     mass, first, rotational = (leaf[body] for leaf in jax.tree.leaves(model.inertias))
-    com = first / mass if mass else np.zeros(3)
-    xx, xy, yy, xz, yz, zz = rotational
-    moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    return float(mass), com, moments - mass * (com @ com * np.eye(3) - np.outer(com, com))
+    return float(mass), *central_inertia(float(mass), first, rotational)
 
 
 def principal(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ import numpy as np
 from jdyn.io.mjcf_names import Names, body_names, joint_names
 from jdyn.io.mjcf_pairs import GeomPairs
 from jdyn.io.mjcf_source import Document
-from jdyn.model import Ball, Builder, Fixed, Free, Joint, Mimic, Prismatic, Revolute, ShapeRole, Touching
+from jdyn.model import Ball, Builder, Fixed, Free, Joint, Mimic, Prismatic, Revolute, ShapeRole, Touching, pose
 from jdyn.spatial import Transform
 from jdyn.terminal.messages import enumerated
 
@@ -156,15 +156,15 @@ class Translation:
                 link,
                 self._kind(joint),
                 parent=parent,
-                placement=self._placement(joint, where @ _shift(position - anchor)),
+                placement=self._placement(joint, where @ pose(position - anchor)),
                 joint_name=self.joints[joint],
                 mimic=self._mimics.get(joint),
                 **self._properties(joint),
                 **(inertial if last else {}),
             )
-            parent, anchor, where = link, position, _shift(np.zeros(3))
+            parent, anchor, where = link, position, pose()
         if np.any(anchor):
-            self._add_fixed(body, parent, _shift(-anchor), inertial)
+            self._add_fixed(body, parent, pose(-anchor), inertial)
 
     def _anchor(self, joint: int) -> np.ndarray:
         """The point of the body, in body axes, about which the joint turns; the origin for other joints."""
@@ -187,11 +187,11 @@ class Translation:
         m, kind = self.m, self._kind(joint)
         reference, axis = m.qpos0[m.jnt_qposadr[joint]], m.jnt_axis[joint]
         if isinstance(kind, Free):
-            return _shift(np.zeros(3))
+            return pose()
         if isinstance(kind, Ball) or reference == 0:
             return where
         if isinstance(kind, Prismatic):
-            return where @ _shift(-reference * axis)
+            return where @ pose(-reference * axis)
         turn = np.zeros(4)
         self.mujoco.mju_axisAngle2Quat(turn, axis, -reference)
         return where @ self.pose(np.zeros(3), turn)
@@ -394,7 +394,7 @@ class Translation:
         """The pose of a file's frame in that of its mesh, whose vertices are S Rᵀ (x - p) for the file's x, with the
         scale S and p, R from `refpos` and `refquat`; None where that also shears."""
         if mesh not in self._references:
-            return _shift(np.zeros(3))
+            return pose()
         scale, reference = self.m.mesh_scale[mesh], self.pose(*self._references[mesh])
         turned = np.asarray(reference.rotation).T
         if not (np.allclose(scale, scale[0]) or np.allclose(turned, np.eye(3))):
@@ -411,10 +411,6 @@ class Translation:
     def pose(self, position: np.ndarray, quaternion: np.ndarray) -> Transform:
         """A pose from MuJoCo's numbers."""
         return Transform(self._rotation(quaternion), position)  # type: ignore[arg-type]
-
-
-def _shift(translation: np.ndarray) -> Transform:
-    return Transform(np.eye(3), translation)  # type: ignore[arg-type]
 
 
 def _floats(array) -> tuple[float, ...]:

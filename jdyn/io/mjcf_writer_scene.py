@@ -37,7 +37,6 @@ from jdyn.model import Ball, Connect, Constraint, Free, Gear, Hinge, JointSum, P
 from jdyn.model.build import FRICTION_SPEED
 from jdyn.model.frames import carrier_of
 from jdyn.sensors import FrameAxis, Imperfect, Sensor
-from jdyn.spatial import Transform
 from jdyn.terminal.messages import short
 from jdyn.transmissions import (
     FixedTendon,
@@ -123,7 +122,7 @@ class _Writer:
                 around.set("sidesite", self._site(body.side))
 
     def _site(self, point: PathPoint) -> str:
-        return self._document.site(point.frame, Transform(np.eye(3), np.asarray(point.point, float)))  # type: ignore[arg-type]
+        return self._document.site(point.frame, pose(point.point))
 
     def _acts_on(self, transmission: Transmission) -> dict[str, str] | None:
         """Attributes of an actuator for its transmission; None if MJCF has none of that kind."""
@@ -196,10 +195,7 @@ class _Writer:
             self._lost.add("constraints", f"{type(constraint).__name__} of {' and '.join(map(short, of))}")
 
     def _connect(self, frame_a: str, point_a: Any, frame_b: str, point_b: Any):
-        ends = [
-            self._document.site(frame, Transform(np.eye(3), np.asarray(point, float)))  # type: ignore[arg-type]
-            for frame, point in ((frame_a, point_a), (frame_b, point_b))
-        ]
+        ends = [self._document.site(frame, pose(point)) for frame, point in ((frame_a, point_a), (frame_b, point_b))]
         ET.SubElement(self._document.section("equality"), "connect", site1=ends[0], site2=ends[1])
 
     # Force elements.

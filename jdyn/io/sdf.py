@@ -312,9 +312,9 @@ class SdfFile:
             return
         moved = self._names.link_names.claim(f"{link.name}/{edge.name}")
         self.builder.add_link(
-            moved, kind, parent=parent, placement=where @ _shift(anchor), joint_name=edge.name, **properties
+            moved, kind, parent=parent, placement=where @ pose(anchor), joint_name=edge.name, **properties
         )
-        self._add(link, Fixed(), moved, _shift(-anchor), self._joint_names.claim(link.name), {})
+        self._add(link, Fixed(), moved, pose(-anchor), self._joint_names.claim(link.name), {})
 
     def _place(self, link: str) -> Place:
         return self._names.world if link == WORLD else self._links[link].place
@@ -392,13 +392,9 @@ class SdfFile:
         carried, masses, points = [], [], []
         for name in self.weightless:
             inertial = self._inertial(self._links[name])
-            body, X = carrier_of(model, name, Transform(np.eye(3), inertial["com"]))  # type: ignore[arg-type]
+            body, X = carrier_of(model, name, pose(inertial["com"]))
             if body >= 0 and inertial["mass"]:
                 carried.append(model.body_names[body])
                 masses.append(inertial["mass"])
                 points.append(np.asarray(X.translation, float))
         return (CarriedWeight(tuple(carried), np.array(masses), np.stack(points)),) if carried else ()
-
-
-def _shift(translation: np.ndarray) -> Transform:
-    return Transform(np.eye(3), translation)  # type: ignore[arg-type]

@@ -1,9 +1,8 @@
 """Shapes of links in SDF documents."""
 
-import os
-
 import numpy as np
 
+from jdyn.io.meshes import located
 from jdyn.io.rules import color_of
 from jdyn.io.sdf_values import Source, Values
 from jdyn.io.xml import Element
@@ -103,11 +102,5 @@ def _mesh(values: Values, source: Source, where: str, mesh: Element) -> str | No
     if not uri:
         values.builder.problem(f"{where}: <mesh> has no <uri>")
         return None
-    path = source.meshes.find(uri.replace("model://", "package://", 1))
-    if path is None:
-        values.notes.add("ignored, mesh files outside the folder of this file and of package_dirs", short(uri))
-    elif path.startswith("package:"):
-        values.notes.add("mesh files of models that are in no folder of package_dirs", short(uri))
-    elif not os.path.isfile(path):
-        values.notes.add("mesh files that do not exist", short(uri))
-    return path
+    name = uri.replace("model://", "package://", 1)
+    return located(source.meshes, name, short(uri), values.notes, "of models")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from jdyn.io.meshes import MeshFolders
+from jdyn.io.meshes import MeshFolders, located
 from jdyn.io.notes import Notes
 from jdyn.io.rules import color_of, numbers, rule
 from jdyn.io.srdf import exclude_pairs
@@ -488,14 +488,7 @@ class _Reader:
         if name is None:
             self.builder.problem(f"{where}: <mesh> has no filename")
             return None
-        path = self.meshes.find(name)
-        if path is None:
-            self.notes.add("ignored, mesh files outside the folder of this file and of package_dirs", _short(name))
-        elif path.startswith("package:"):
-            self.notes.add("mesh files in packages that are in no folder of package_dirs", _short(name))
-        elif not os.path.isfile(path):
-            self.notes.add("mesh files that do not exist", _short(name))
-        return path
+        return located(self.meshes, name, _short(name), self.notes, "in packages")
 
     # Numbers.
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from jdyn.io.urdf import SIZES, planar_x, unused
 from jdyn.model import Continuous, Free, Joint, Model, ModelWarning, Planar, Prismatic, Revolute, Shape, checked
 from jdyn.model.build import FRICTION_SPEED
+from jdyn.model.inertial import central_inertia
 from jdyn.model.shapes import counted
 from jdyn.model.vary import joint_geometry, joint_numbers
 from jdyn.terminal.messages import enumerated
@@ -224,10 +225,7 @@ def _describe_joint(joint: ET.Element, model: Model, body: int):
 def _add_inertial(link: ET.Element, mass: np.ndarray, first_moment: np.ndarray, rotational: np.ndarray):
     if not (mass or np.any(first_moment) or np.any(rotational)):
         return
-    com = first_moment / mass if mass else np.zeros(3)
-    xx, xy, yy, xz, yz, zz = rotational
-    moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    moments -= mass * (com @ com * np.eye(3) - np.outer(com, com))
+    com, moments = central_inertia(float(mass), first_moment, rotational)
     inertial = ET.SubElement(link, "inertial")
     _add_origin(inertial, np.eye(3), com)
     ET.SubElement(inertial, "mass", value=_text(mass))

@@ -115,7 +115,11 @@ def lock(model: Model, joints: Mapping[str, ArrayLike]) -> Model:
     Raises:
         ValueError: as `jdyn.lock`.
     """
-    values = locked_values(model, joints)
+    return locked_at(model, locked_values(model, joints))
+
+
+def locked_at(model: Model, values: dict[int, Float[Array, " coordinates"]]) -> Model:
+    """The model of `lock`, by `locked_values`."""
     return _locked(model, tuple(sorted(values)), values) if values else model
 
 

@@ -40,6 +40,14 @@ def ten_parameters(J: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     return J[3, 3], J[:3, 3], I[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
 
 
+def central_inertia(mass: float, first_moment: np.ndarray, rotational: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Centre of mass and rotational inertia about it, of ten parameters about the frame's origin."""
+    com = first_moment / mass if mass else np.zeros(3)
+    xx, xy, yy, xz, yz, zz = rotational
+    moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return com, moments - mass * (com @ com * np.eye(3) - np.outer(com, com))
+
+
 def inertia_problems(mass: float, com: np.ndarray, inertia: np.ndarray) -> list[str]:
     """The problems of these parameters, in words; empty if there are none."""
     if not np.isfinite(mass) or not np.all(np.isfinite(com)) or not np.all(np.isfinite(inertia)):

@@ -11,7 +11,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from jdyn.array import with_fields
-from jdyn.model.edit import carriers_of, lock, locked_values
+from jdyn.model.edit import carriers_of, locked_at, locked_values
 from jdyn.model.model import Model
 from jdyn.model.names import ActuatorName, JointName, fields_of, names_in
 from jdyn.model.topology import WORLD
@@ -47,7 +47,7 @@ class Locked(NamedTuple):
         """
         values = locked_values(model, joints)
         named = {model.joint_names[body]: value for body, value in values.items()}
-        return cls(model, lock(model, joints), named, carriers_of(model, values))
+        return cls(model, locked_at(model, values), named, carriers_of(model, values))
 
     def in_motion(self, bodies: Sequence[str]) -> tuple[list[int], tuple[str, ...], list[Transform]]:
         """Which of these bodies still move, names of the bodies that they are part of now, and their poses there."""

@@ -11,6 +11,7 @@ from equinox.internal import unvmap_any
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Float, Int, PyTree
 
+from jdyn.array import where
 from jdyn.execution.lane_refill import Loop, run
 from jdyn.simulation.across_kinks import has_kinks, step_across_kinks, step_for_forward_mode, warn_of_jumps
 from jdyn.simulation.loop import (
@@ -25,7 +26,7 @@ from jdyn.simulation.loop import (
     step,
 )
 from jdyn.simulation.solver import FORCES
-from jdyn.simulation.state import State, where
+from jdyn.simulation.state import State
 from jdyn.simulation.variation import with_variation
 from jdyn.simulation.varied_run import VariedRun, variation_direction
 

@@ -12,7 +12,8 @@ import numpy as np
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
-from jdyn.simulation.state import State, where
+from jdyn.array import where
+from jdyn.simulation.state import State
 
 # Samples of a step, as fractions of it, where conditions are evaluated. The first one shows on which side a motion
 # leaves an event that has just happened.

@@ -1,18 +1,18 @@
 """Events where rigid shapes collide."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Int, Scalar
 
 from jdyn.array import with_fields
 from jdyn.contact import colliders
 from jdyn.contact.colliders import Colliders, by_kinds
+from jdyn.contact.materials import check_numbers
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.control import with_memory
 from jdyn.elements import Elements
@@ -75,6 +75,8 @@ def impact_event(
     system = mechanism if isinstance(mechanism, System) else System(mechanism)
     model = system.model
     touches = touch_event(model, pairs, terminate=True)
+    check_numbers("restitution", restitution, lambda x: (x >= 0) & (x <= 1), "numbers from 0 to 1")
+    check_numbers("friction", friction, lambda x: x >= 0, "numbers not negative")
     found, names = colliders(model), touches.condition.pairs
     asked = [(min(rows), max(rows)) for rows in found.rows(names)]
     ordered = by_kinds(found.entries, dict.fromkeys(asked))
@@ -86,8 +88,8 @@ def impact_event(
         dataclasses.replace(found, pairs=ordered),
         tuple(map(numbers.index, asked)),
         Stronge() if law is None else law,
-        _of_pairs("restitution", restitution, len(names), lambda x: (x >= 0) & (x <= 1), "from 0 to 1"),
-        _of_pairs("friction", friction, len(names), lambda x: x >= 0, "not negative"),
+        _of_pairs("restitution", restitution, len(names)),
+        _of_pairs("friction", friction, len(names)),
     )
     return Event(touches.condition, reset)
 
@@ -113,8 +115,7 @@ class Collision(eqx.Module):
     def __call__(self, t: Scalar, y: State, entry: Int[Array, ""]) -> State:
         points = MovingPoints.at(self.field.model, self.colliders, y.q)
         of_points = points.pairs.of_points
-        here = jnp.asarray(of_points) == jnp.asarray(self.places)[entry]
-        here = here & points.exist
+        here = points.exist & (jnp.asarray(of_points) == jnp.asarray(self.places)[entry])
         size = self.colliders.least_sizes_of_pairs()[of_points]
         apart = jax.lax.stop_gradient(jnp.where(here, points.distance, jnp.inf))
         touch = here & (apart <= jnp.min(apart) + jnp.finfo(apart.dtype).eps ** TOUCHING * size)
@@ -147,11 +148,9 @@ class Collision(eqx.Module):
         return hit.impulse @ moved
 
 
-def _of_pairs(name: str, x: ArrayLike, pairs: int, good: Callable, range_of: str) -> Float[Array, " pairs"]:
+def _of_pairs(name: str, x: ArrayLike, pairs: int) -> Float[Array, " pairs"]:
     """One number for each pair."""
     numbers = jnp.asarray(x, float)
     if numbers.shape not in ((), (pairs,)):
         raise ValueError(f"{name}: expected one number, or one for each of {pairs} pairs, got shape {numbers.shape}")
-    if not isinstance(numbers, Tracer) and not np.all(good(np.asarray(numbers))):
-        raise ValueError(f"{name}: expected numbers {range_of}, got {x}")
     return jnp.broadcast_to(numbers, (pairs,))

@@ -62,9 +62,8 @@ def load_system(source: str | os.PathLike, *, contact: Contact | None = None, **
         have `jdyn.CompliantLimits()`, unless a MuJoCo file switches limits off; `System.state` takes names of
         configurations, and begins at `"qpos0"` of a MuJoCo or SDF file if it is given none. Sensors of a MuJoCo file
         that read motion, forces, touch and energy have MuJoCo's values, clipped by `cutoff`, by `delay` and `interval`
-        of a history; its `noise` is left to
-        `jdyn.sensors.Imperfect`. Those of force and torque also feel the medium, carried weight and thrusters, which
-        MuJoCo's do not.
+        of a history; its `noise` is left to `jdyn.sensors.Imperfect`. Those of force and torque also feel the medium,
+        carried weight and thrusters, which MuJoCo's do not.
 
     Raises:
         ValueError, ModelError: as `jdyn.load`.

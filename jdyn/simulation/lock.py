@@ -60,8 +60,8 @@ def lock(mechanism, joints):
         return system
     locked = Locked.at(before, joints)
     names = Actuators(system.actuators).names
-    bodily = [without_locked(each, locked) for each in system.actuators]
-    stay = [i for i, each in enumerate(bodily) if each is not None]
+    changed = [without_locked(each, locked) for each in system.actuators]
+    stay = [i for i, each in enumerate(changed) if each is not None]
     locked = locked._replace(actuators=frozenset(names) - {names[i] for i in stay})
     topology = before.topology
     in_q = _left(topology, locked, topology.q_offsets, topology.independent_q)
@@ -79,7 +79,7 @@ def lock(mechanism, joints):
         model=locked.after,
         controller=controller,
         # Names that they have from what they act on may change.
-        actuators=tuple(with_fields(bodily[i], name=names[i]) for i in stay),
+        actuators=tuple(with_fields(changed[i], name=names[i]) for i in stay),
         elements=tuple(rest(system.elements)),
         constraints=tuple(rest(system.constraints)),
         sensors=tuple(rest(system.sensors)),

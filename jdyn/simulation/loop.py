@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from equinox.internal import nextafter, prevbefore, unvmap_any
 from jaxtyping import Array, Bool, Float, Int, PyTree, Scalar
 
-from jdyn.array import moving_and_fixed
+from jdyn.array import moving_and_fixed, where
 from jdyn.constraints import Projected
 from jdyn.contact import Overlap, PointForces
 from jdyn.control.controller import updated
@@ -29,7 +29,7 @@ from jdyn.simulation.manifold import PLANNED, angular_speed
 from jdyn.simulation.result import Result
 from jdyn.simulation.solver import Counted, Work, order_of, overlap_of, tolerances, traits, work_of
 from jdyn.simulation.solvers.moves import displaced, incremented, without_configuration
-from jdyn.simulation.state import Clock, ControllerMemory, Instant, State, controller_memory, where
+from jdyn.simulation.state import Clock, ControllerMemory, Instant, State, controller_memory
 from jdyn.simulation.variation import Variation, apply_with_variation
 from jdyn.simulation.vector_field import VectorField
 

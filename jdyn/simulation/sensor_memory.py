@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
+from jdyn.array import where
 from jdyn.sensors import Sampled, Sensor
-from jdyn.simulation.state import State, where
+from jdyn.simulation.state import State
 
 # The part of a state that this is; nothing integrates it, and simulations have none.
 SENSOR_MEMORY = "sensors"

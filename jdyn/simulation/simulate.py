@@ -14,6 +14,7 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.actuators import Actuator
+from jdyn.array import where
 from jdyn.constraints import blocked, constraint_distance
 from jdyn.contact import Contact, ContactWarning
 from jdyn.control import Driven
@@ -34,7 +35,7 @@ from jdyn.simulation.parts import Known, Unknown, has_functions
 from jdyn.simulation.prepared import default_controller, prepared, suitable_solver, with_tolerances
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.sensor_memory import without_memory
-from jdyn.simulation.state import Clock, State, controller_memory, where
+from jdyn.simulation.state import Clock, State, controller_memory
 from jdyn.simulation.system import System
 from jdyn.simulation.trajectory import Events, Trajectory
 from jdyn.terminal.messages import enumerated, short

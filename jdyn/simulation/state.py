@@ -177,8 +177,3 @@ class Clock(eqx.Module):
 def clock_of(terms: Any) -> Clock:
     """Clock of equations in a simulation; solvers of other terms count the time itself."""
     return getattr(terms, "clock", Clock())
-
-
-def where(condition: Any, new: Any, old: Any) -> Any:
-    """One of two trees of arrays, leaf by leaf."""
-    return jax.tree.map(lambda new, old: jnp.where(condition, new, old), new, old)

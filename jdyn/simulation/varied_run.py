@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from equinox.internal import unvmap_any
 from jaxtyping import Array, Bool, Scalar
 
+from jdyn.array import where
 from jdyn.simulation.across_kinks import StepResult, has_kinks, step_across_kinks
 from jdyn.simulation.loop import Equations, Motion, Problem, Run, SavedRows, StepSpan, attempt, begin
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.solver import tolerances, traits
-from jdyn.simulation.state import where
 from jdyn.simulation.variation import (
     UNDETECTED_SHARE,
     Direction,

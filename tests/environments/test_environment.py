@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jdyn
-from jdyn.simulation.state import where
+from jdyn.array import where
 from tests.errors import tol
 
 pytestmark = pytest.mark.fast_compile

@@ -12,6 +12,7 @@ import numpy as np
 from equinox.internal import unvmap_max
 from jaxtyping import Array, Bool, Float, Int, Real, Scalar
 
+from jdyn.array import where
 from jdyn.contact import PointForces
 from jdyn.simulation.manifold import LocalTerm, local_term, weighted
 from jdyn.simulation.solver import FORCES, Counted, Traits, Work
@@ -25,7 +26,7 @@ from jdyn.simulation.solvers.implicit_rates import (
     stage_forces_like,
 )
 from jdyn.simulation.solvers.tableau import Either, Interpolation, Tableau, ended, stages
-from jdyn.simulation.state import State, where
+from jdyn.simulation.state import State
 
 # Explicit methods are stable up to h ρ = 4.4 (order 6) and 5.1 (order 8) on the negative real axis. Steps that
 # stability limits come close to that; beyond the third number no explicit step is stable, and below the first one an
