@@ -38,8 +38,8 @@ _set_xla_flags()
 
 # Folders of whose names the face has something for users: functions, and modules with the public names of the folder.
 _OF_THE_FACE = (
-    "sweep", "view", "actuators", "contact", "control", "constraints", "elements", "environments", "impacts", "sensors",
-    "studies", "transmissions", "tuning", "planning", "identification",
+    "sweep", "view", "actuators", "contact", "control", "constraints", "elements", "environments", "impacts",
+    "impulses", "sensors", "studies", "transmissions", "tuning", "planning", "identification",
 )  # fmt: skip
 
 

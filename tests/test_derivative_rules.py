@@ -8,8 +8,8 @@ import jdyn
 PACKAGE = pathlib.Path(jdyn.__file__).parent
 RULES = {
     # Equations of motion, and steps.
-    "dynamics/forward.py", "impulses/problem.py", "impulses/saddle_point.py", "simulation/across_kinks.py",
-    "simulation/adjoint.py", "simulation/loop.py", "simulation/solvers/implicit_kick.py",
+    "dynamics/forward.py", "impulses/cones/solver.py", "impulses/problem.py", "impulses/saddle_point.py",
+    "simulation/across_kinks.py", "simulation/adjoint.py", "simulation/loop.py", "simulation/solvers/implicit_kick.py",
     "simulation/solvers/shifted.py",
     # Recursions that are fast, by the derivative of what they compute.
     "dynamics/at_rest.py", "dynamics/derivatives.py", "dynamics/forward_derivatives.py", "dynamics/inverse.py",
@@ -29,7 +29,7 @@ CUTS = {
     "simulation/solvers/automatic.py", "simulation/solvers/extrapolation.py", "simulation/manifold.py",
     "simulation/variation.py", "simulation/varied_run.py", "impacts/path.py",
     # What is only reported.
-    "simulation/solvers/convex_euler.py", "constraints/singular.py",
+    "simulation/solvers/convex_euler.py", "constraints/singular.py", "impulses/cones/solver.py",
     # Guesses, and matrices that iterations or stages approximate with.
     "constraints/acceleration.py", "constraints/assembly.py", "constraints/projection.py", "impulses/problem.py",
     "impulses/saddle_point.py", "simulation/solvers/implicit_rates.py", "simulation/solvers/implicit_motion.py",

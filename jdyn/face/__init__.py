@@ -61,6 +61,7 @@ from jdyn.face import elements as elements
 from jdyn.face import environments as environments
 from jdyn.face import identification as identification
 from jdyn.face import impacts as impacts
+from jdyn.face import impulses as impulses
 from jdyn.face import planning as planning
 from jdyn.face import sensors as sensors
 from jdyn.face import studies as studies

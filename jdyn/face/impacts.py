@@ -11,7 +11,11 @@ from jdyn.impacts import Frictionless as Frictionless
 from jdyn.impacts import Impact as Impact
 from jdyn.impacts import ImpactLaw as ImpactLaw
 from jdyn.impacts import ImpactMode as ImpactMode
+from jdyn.impacts import ImpactsTogether as ImpactsTogether
 from jdyn.impacts import Newton as Newton
+from jdyn.impacts import NewtonTogether as NewtonTogether
 from jdyn.impacts import Poisson as Poisson
+from jdyn.impacts import PoissonTogether as PoissonTogether
 from jdyn.impacts import StickOrSlide as StickOrSlide
 from jdyn.impacts import Stronge as Stronge
+from jdyn.impacts import TogetherLaw as TogetherLaw

@@ -111,7 +111,11 @@ numbers of a law of impact, and the impulse goes through all joints.
 | `jdyn.impacts.Brach` | the same; `friction` is a ratio of whole impulses | no |
 | `jdyn.impacts.StickOrSlide` | the same; sticks, or slides in one direction | with friction |
 | `jdyn.impacts.Frictionless` | the same | no |
+| `jdyn.impacts.NewtonTogether` | all points at once, where each leaves with e times its speed or more | yes |
+| `jdyn.impacts.PoissonTogether` | all points at once, by impulses as Poisson's | with friction |
 
+The last two make one problem of all points that touch at an instant; by the others, points are hit one after another.
+Both are models: a ball that hits a row of two stops by the second rule, and bounces back by the first.
 The first three follow the path of the impulse, along which friction obeys Coulomb's law, and sliding may stop and turn.
 All are functions of the Delassus matrix of a point and its velocity, for uses of your own; results say which of Wang's
 and Mason's cases it was, how far from the next one, and what energy was lost. Bodies that come to rest bounce ever more

@@ -2,7 +2,7 @@
 
 import abc
 import enum
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -71,7 +71,12 @@ class ImpactLaw(eqx.Module):
     ...         return impulse, jdyn.impacts.ImpactMode.SLIDES, jnp.inf
     >>> print(Perfect()(jnp.eye(3), jnp.array([1.0, 0.0, -2.0])).velocity)
     [1. 0. 2.]
+
+    Attributes:
+        together: Whether it is a law of many points at once: no.
     """
+
+    together: ClassVar[bool] = False
 
     @abc.abstractmethod
     def impulse(

@@ -5,6 +5,12 @@ from jdyn.dynamics.row_jacobians import MatrixJacobian as MatrixJacobian
 from jdyn.dynamics.row_jacobians import PointJacobian as PointJacobian
 from jdyn.dynamics.row_jacobians import SparseJacobian as SparseJacobian
 from jdyn.dynamics.row_jacobians import UnitJacobian as UnitJacobian
+from jdyn.impulses.cones import ADMM as ADMM
+from jdyn.impulses.cones import ConeProblem as ConeProblem
+from jdyn.impulses.cones import ConeSolution as ConeSolution
+from jdyn.impulses.cones import ConeSolver as ConeSolver
+from jdyn.impulses.cones import ContactMode as ContactMode
+from jdyn.impulses.cones import GaussSeidel as GaussSeidel
 from jdyn.impulses.conjugate_gradients import WarmStart as WarmStart
 from jdyn.impulses.convex import Convex as Convex
 from jdyn.impulses.friction import Friction as Friction

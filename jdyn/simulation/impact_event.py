@@ -1,13 +1,15 @@
 """Events where rigid shapes collide."""
 
+import abc
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Int, Scalar
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
 from jdyn.array import with_fields
 from jdyn.contact import colliders
@@ -17,7 +19,7 @@ from jdyn.contact.moving_points import MovingPoints
 from jdyn.control import with_memory
 from jdyn.elements import Elements
 from jdyn.geometry.directions import perpendicular
-from jdyn.impacts import ImpactLaw, Stronge
+from jdyn.impacts import ImpactLaw, Stronge, TogetherLaw
 from jdyn.model import Model
 from jdyn.simulation.events import Event
 from jdyn.simulation.state import State
@@ -33,7 +35,7 @@ ROUNDS = 4
 
 def impact_event(
     mechanism: Model | System,
-    law: ImpactLaw | None = None,
+    law: ImpactLaw | TogetherLaw | None = None,
     *,
     restitution: ArrayLike = 0.5,
     friction: ArrayLike = 0.0,
@@ -41,14 +43,17 @@ def impact_event(
 ) -> Event:
     """An event at the instants at which rigid collision shapes begin to touch: they collide, by a law of impact.
 
-    Impulses act through all joints, and through the constraints of a system. Shapes that collide at several points, or
-    several pairs at one instant, collide one after another: of each pair the point first that approaches fastest, until
-    none approaches. So a row of equal balls passes an impulse on to its last one.
+    Impulses act through all joints, and through the constraints of a system. By an `ImpactLaw`, shapes that collide at
+    several points, or several pairs at one instant, collide one after another: of each pair the point first that
+    approaches fastest, until none approaches. So a row of equal balls passes an impulse on to its last one. By a
+    `TogetherLaw`, such as `jdyn.impacts.PoissonTogether()`, all points of all pairs that touch at the instant collide
+    at once: a ball that hits two of its kind bounces back from them.
 
     What comes to rest bounces ever more often: the simulation ends with the code `Result.endless_events` or when
     `max_events` have happened. Where things rest, use a compliant or a convex contact.
 
-    Derivatives are those of the order and the modes in which impacts happened, see `jdyn.impacts.Impact.margin`.
+    Derivatives are those of the order and the modes in which impacts happened, see `jdyn.impacts.Impact.margin`. Where
+    a law has no answer, velocities are NaN and the simulation ends.
 
     >>> builder = jdyn.Builder("ball")
     >>> builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
@@ -83,11 +88,12 @@ def impact_event(
     numbers = [(min(rows), max(rows)) for rows in ordered]
     field = VectorField(model, with_memory(None), system.method, constraints=system.constraints,
                         elements=Elements(system.elements))  # fmt: skip
-    reset = Collision(
+    law = Stronge() if law is None else law
+    reset = (AtOnce if law.together else OneByOne)(
         field,
         dataclasses.replace(found, pairs=ordered),
         tuple(map(numbers.index, asked)),
-        Stronge() if law is None else law,
+        law,
         _of_pairs("restitution", restitution, len(names)),
         _of_pairs("friction", friction, len(names)),
     )
@@ -108,7 +114,7 @@ class Collision(eqx.Module):
     field: VectorField
     colliders: Colliders
     places: tuple[int, ...] = eqx.field(static=True)
-    law: ImpactLaw
+    law: Any
     restitution: Float[Array, " entries"]
     friction: Float[Array, " entries"]
 
@@ -116,36 +122,69 @@ class Collision(eqx.Module):
         points = MovingPoints.at(self.field.model, self.colliders, y.q)
         of_points = points.pairs.of_points
         here = points.exist & (jnp.asarray(of_points) == jnp.asarray(self.places)[entry])
-        size = self.colliders.least_sizes_of_pairs()[of_points]
+        near = jnp.finfo(y.q.dtype).eps ** TOUCHING * self.colliders.least_sizes_of_pairs()[of_points]
         apart = jax.lax.stop_gradient(jnp.where(here, points.distance, jnp.inf))
-        touch = here & (apart <= jnp.min(apart) + jnp.finfo(apart.dtype).eps ** TOUCHING * size)
-        most = int(max(np.bincount(of_points)))
+        touch = here & (apart <= jnp.min(apart) + near)
+        others = points.exist & (jax.lax.stop_gradient(points.distance) <= near)
+        return with_fields(y, v=self.after(t, y, points, entry, touch, others))
 
-        def hit(v, _):
-            speeds = jnp.where(touch, self._speeds(points, v), jnp.inf)
-            fastest = jnp.argmin(jax.lax.stop_gradient(speeds))
-            return v + self._change(t, with_fields(y, v=v), points, fastest, entry), None
-
-        v, _ = hit(y.v, None) if most == 1 else jax.lax.scan(hit, y.v, None, ROUNDS * most)
-        return with_fields(y, v=v)
-
-    def _speeds(self, points: MovingPoints, v: Float[Array, " nv"]) -> Float[Array, " points"]:
-        """Speeds at which points part."""
-        return jnp.sum(points.twists(v)[:, 3:] * points.normal, axis=1)
-
-    def _change(
-        self, t: Scalar, y: State, points: MovingPoints, number: Int[Array, ""], entry: Int[Array, ""]
+    @abc.abstractmethod
+    def after(
+        self,
+        t: Scalar,
+        y: State,
+        points: MovingPoints,
+        entry: Int[Array, ""],
+        touch: Bool[Array, " points"],
+        others: Bool[Array, " points"],
     ) -> Float[Array, " nv"]:
-        """Change of the velocity by the impact at a point."""
+        """Velocity after impacts at points of the pair of an entry that touch, and of other pairs."""
+
+    def rows(self, points: MovingPoints, number: Int[Array, ""]) -> Float[Array, "3 nv"]:
+        """Jacobian of a point, along two tangents and the normal."""
         normal = points.normal[number]
         tangent = perpendicular(normal)
         axes = jnp.stack([tangent, jnp.cross(normal, tangent), normal])
-        there = (jnp.arange(len(points.exist)) == number).astype(y.v.dtype)
-        still = jnp.zeros((len(there), 3), y.v.dtype)
-        J = jnp.stack([points.generalized(still, there[:, None] * axis[None]) for axis in axes])
-        moved = jax.vmap(lambda j: self.field.response(t, y, j))(J)
-        hit = self.law(J @ moved.T, J @ y.v, self.restitution[entry], self.friction[entry])
-        return hit.impulse @ moved
+        there = (jnp.arange(len(points.exist)) == number).astype(normal.dtype)
+        still = jnp.zeros((len(there), 3), normal.dtype)
+        return jnp.stack([points.generalized(still, there[:, None] * axis[None]) for axis in axes])
+
+    def responses(self, t: Scalar, y: State, J: Float[Array, "rows nv"]) -> Float[Array, "rows nv"]:
+        """M⁻¹ Jᵀ, transposed, through all constraints."""
+        return jax.vmap(lambda j: self.field.response(t, y, j))(J)
+
+
+class OneByOne(Collision):
+    """Points of one pair, one after another, by an `ImpactLaw`."""
+
+    def after(self, t, y, points, entry, touch, others):
+        most = int(max(np.bincount(points.pairs.of_points)))
+
+        def hit(v, _):
+            speeds = jnp.where(touch, jnp.sum(points.twists(v)[:, 3:] * points.normal, axis=1), jnp.inf)
+            J = self.rows(points, jnp.argmin(jax.lax.stop_gradient(speeds)))
+            moved = self.responses(t, y, J)
+            hit = self.law(J @ moved.T, J @ v, self.restitution[entry], self.friction[entry])
+            return v + hit.impulse @ moved, None
+
+        v, _ = hit(y.v, None) if most == 1 else jax.lax.scan(hit, y.v, None, ROUNDS * most)
+        return v
+
+
+class AtOnce(Collision):
+    """All points of all pairs that touch at once, by a `TogetherLaw`."""
+
+    def after(self, t, y, points, entry, touch, others):
+        there = touch | others
+        count, shape = len(there), (len(there), 3)
+        J = jax.vmap(lambda number: self.rows(points, number))(jnp.arange(count))
+        J = jnp.where(there[:, None, None], J, 0).reshape(3 * count, -1)
+        moved = self.responses(t, y, J)
+        # Points that are apart leave each other.
+        v = jnp.where(there[:, None], (J @ y.v).reshape(shape), jnp.array([[0.0, 0.0, 1.0]], y.v.dtype))
+        entries = np.argsort(self.places)[points.pairs.of_points]
+        hit = self.law((J @ moved.T).reshape(2 * shape), v, self.restitution[entries], self.friction[entries])
+        return y.v + jnp.where(hit.converged, hit.impulse.ravel() @ moved, jnp.nan)
 
 
 def _of_pairs(name: str, x: ArrayLike, pairs: int) -> Float[Array, " pairs"]:

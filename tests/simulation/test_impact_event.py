@@ -68,6 +68,18 @@ def test_a_cradle_passes_the_impulse_on_to_its_last_ball():
     np.testing.assert_allclose(motion.events.ts[:4], 0.3, atol=1e-9)
 
 
+@pytest.mark.parametrize("law", [jdyn.impacts.NewtonTogether(), jdyn.impacts.PoissonTogether()])
+def test_a_cradle_at_once_bounces_back(law):
+    """One ball on two that touch: (−1, 2, 2) / 3, by three equations of momentum, for both laws."""
+    places = jnp.array([-0.5, 0.0, 0.2])
+    model = beads(places)
+    event = jdyn.impact_event(model, law, restitution=1.0)
+    motion = jdyn.simulate(model, places, jnp.array([1.0, 0, 0]), 1.0, events=[event])
+    np.testing.assert_allclose(motion.v[-1], np.array([-1, 2, 2]) / 3, atol=1e-9)
+    np.testing.assert_allclose(motion.events.ts[0], 0.3, atol=1e-9)
+    assert np.sum(np.isfinite(motion.events.ts)) == 1
+
+
 def pair():
     """A box and a ball that move freely, without weight."""
     builder = jdyn.Builder("pair", gravity=(0.0, 0.0, 0.0))

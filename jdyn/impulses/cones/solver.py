@@ -1,0 +1,186 @@
+"""Solvers of rigid contact: sweeps that approach a solution, and Newton's method that finds it."""
+
+import abc
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, Scalar
+
+from jdyn.array import LU, SVD, LeastNorm
+from jdyn.dynamics.recursion.batching import in_chunks
+from jdyn.execution.compiled import precise
+from jdyn.geometry.directions import length_and_unit
+from jdyn.impulses.cones.problem import ConeProblem, ContactMode, Points, Vectors
+
+# Impulses are found with residuals of this power of rounding, as a share of the numbers of which they are differences.
+FOUND = 0.7
+# What they leave of speeds is below this power of rounding, as a share of the speeds without impulses.
+STOPPED = 0.35
+# Newton steps after each round of sweeps.
+NEWTON_STEPS = 16
+# Where impulses of several points do what those of one do, Newton steps move them by this power of rounding.
+SHIFT = 0.8
+# So many lanes of a batch wait for each other.
+LANES = 8
+
+
+class ConeSolution(NamedTuple):
+    """Solution of a `ConeProblem`.
+
+    >>> apart = jdyn.impulses.ConeProblem(jnp.eye(3)[None, :, None], jnp.ones((1, 3)), jnp.array([0.5]))
+    >>> found = jdyn.impulses.ADMM().solve(apart)
+    >>> print(found.gamma, found.velocity, found.converged)
+    [[0. 0. 0.]] [[1. 1. 1.]] True
+
+    Attributes:
+        gamma: Impulses γ along two tangents and the normal of each point [N s]. Where several share a load in many
+            ways, the smallest of these modes, if all of these push.
+        velocity: w = G γ + b [m/s].
+        converged: Whether they are found. If not, γ are the best that were, and no answer.
+        error: The largest residual, as a share of the numbers of which it is the difference.
+        mode: `ContactMode` of each point.
+        margin: How far each point is from another mode, where derivatives have a kink: a share of its numbers.
+        rounds: How often the solver has swept.
+    """
+
+    gamma: Vectors
+    velocity: Vectors
+    converged: Bool[Array, ""]
+    error: Scalar
+    mode: Int[Array, " points"]
+    margin: Points
+    rounds: Int[Array, ""]
+
+
+class ConeSolver(eqx.Module):
+    """Solver of a `ConeProblem`, with derivatives of any order in both modes.
+
+    Sweeps approach a solution and tell what sticks, slides and parts; from there Newton's method finds it, or sweeps go
+    on. Derivatives are those of the equations of the modes at the solution: one-sided where `margin` is zero. Those of
+    impulses that share a load in many ways are the smallest, those of velocities unique.
+
+    >>> class Damped(jdyn.impulses.ConeSolver):  # projected steps along the residual
+    ...     rounds: int = 100
+    ...     def start(self, problem):
+    ...         return jnp.zeros_like(problem.b)
+    ...     def swept(self, problem, state):
+    ...         return state - problem.residual(state)
+    ...     def impulses(self, problem, state):
+    ...         return state
+    >>> problem = jdyn.impulses.ConeProblem(jnp.eye(3)[None, :, None], jnp.array([[2.0, 0.0, -1.0]]), jnp.array([0.5]))
+    >>> print(Damped().solve(problem).gamma)
+    [[-0.5  0.   1. ]]
+
+    Attributes:
+        rounds: How often it sweeps and tries Newton's method, at most.
+    """
+
+    rounds: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def start(self, problem: ConeProblem) -> Any:
+        """State of the sweeps where they begin, arrays alone."""
+
+    @abc.abstractmethod
+    def swept(self, problem: ConeProblem, state: Any) -> Any:
+        """State after a round of sweeps."""
+
+    @abc.abstractmethod
+    def impulses(self, problem: ConeProblem, state: Any) -> Vectors:
+        """γ, in the cones."""
+
+    def solve(self, problem: ConeProblem) -> ConeSolution:
+        """Solve the problem."""
+        gamma, rounds = _found(self, problem)
+        # What is only reported.
+        known = jax.lax.stop_gradient(gamma)
+        error, rounding = problem.error(known), float(jnp.finfo(gamma.dtype).eps)
+        mode, margin = problem.modes(gamma)
+        converged = (error <= rounding**FOUND) & (problem.speed_error(known) <= rounding**STOPPED)
+        return ConeSolution(gamma, problem.velocities(gamma), converged, error, mode, margin, rounds)
+
+
+@eqx.filter_custom_jvp
+def _found(solver: ConeSolver, problem: ConeProblem) -> tuple[Vectors, Int[Array, ""]]:
+    if problem.b.size == 0:
+        return problem.b, jnp.array(0, jnp.int32)
+    return in_chunks(lambda problem: _iterated(solver, problem), LANES, (problem.b, jnp.array(0, jnp.int32)))(problem)
+
+
+@_found.def_jvp
+@precise
+def _found_jvp(primals, tangents):
+    (solver, problem), (_, moved) = primals, tangents
+    gamma, rounds = _found(solver, problem)
+    _, residual = eqx.filter_jvp(lambda problem: problem.residual(gamma), (problem,), (moved,))
+    slopes = problem.slopes(gamma)
+    factors, transposed = jax.lax.stop_gradient((SVD.factor(slopes), SVD.factor(slopes.T)))
+    change = jax.lax.custom_linear_solve(
+        lambda x: slopes @ x,
+        -residual.ravel(),
+        lambda _, x: SVD.solve(factors, x),
+        lambda _, x: SVD.solve(transposed, x),
+    )
+    return (gamma, rounds), (change.reshape(gamma.shape), None)
+
+
+def _iterated(solver: ConeSolver, problem: ConeProblem) -> tuple[Vectors, Int[Array, ""]]:
+    # So that points are alike, however heavy their bodies are.
+    scale = jnp.sqrt(problem.rates)
+    gamma, rounds = _of_alike(solver, problem.scaled(scale))
+    return _smallest(problem, scale[:, None] * gamma), rounds
+
+
+def _of_alike(solver: ConeSolver, problem: ConeProblem) -> tuple[Vectors, Int[Array, ""]]:
+    enough = float(jnp.finfo(problem.b.dtype).eps) ** FOUND
+
+    def unfinished(iterate):
+        *_, error, rounds = iterate
+        return (error > enough) & (rounds < solver.rounds)
+
+    def next_round(iterate):
+        state, best, least, rounds = iterate
+        state = solver.swept(problem, state)
+        gamma = _polished(problem, solver.impulses(problem, state))
+        error = problem.error(gamma)
+        better = error < least
+        return state, jnp.where(better, gamma, best), jnp.where(better, error, least), rounds + 1
+
+    none = jnp.zeros_like(problem.b)
+    begin = solver.start(problem), none, problem.error(none), jnp.array(0, jnp.int32)
+    _, gamma, _, rounds = jax.lax.while_loop(unfinished, next_round, begin)
+    return gamma, rounds
+
+
+def _polished(problem: ConeProblem, gamma: Vectors) -> Vectors:
+    """The best of γ and of what whole steps of Newton's method lead to. Shorter ones, which bring the residual down
+    each time, soon are stuck."""
+    shift = float(jnp.finfo(gamma.dtype).eps) ** SHIFT * jnp.eye(gamma.size, dtype=gamma.dtype)
+
+    def step(iterate, _):
+        gamma, best, least = iterate
+        towards = LU.solve(LU.factor(problem.slopes(gamma) + shift), problem.residual(gamma).ravel())
+        gamma = gamma - jnp.where(jnp.all(jnp.isfinite(towards)), towards, 0).reshape(gamma.shape)
+        error = problem.error(gamma)
+        return (gamma, jnp.where(error < least, gamma, best), jnp.minimum(error, least)), None
+
+    (_, best, _), _ = jax.lax.scan(step, (gamma, gamma, problem.error(gamma)), None, NEWTON_STEPS)
+    return best
+
+
+def _smallest(problem: ConeProblem, gamma: Vectors) -> Vectors:
+    """The smallest impulses of the same modes that make the same velocities, if all of these push, or else γ."""
+    mode, _ = problem.modes(gamma)
+    # What each point may do: push and hold in three directions, or push along the edge of its cone.
+    _, edge = jax.vmap(length_and_unit)(gamma)
+    holding = jnp.broadcast_to(jnp.eye(3, dtype=gamma.dtype), problem.blocks.shape)
+    sliding = jnp.zeros_like(problem.blocks).at[:, :, 2].set(edge)
+    sticks, slides = (jnp.reshape(mode == each, (-1, 1, 1)) for each in (ContactMode.STICKS, ContactMode.SLIDES))
+    E = jnp.where(sticks, holding, jnp.where(slides, sliding, 0))
+    S = jnp.einsum("iac,iajb,jbd->icjd", E, problem.G, E).reshape(2 * (gamma.size,))
+    least = LeastNorm.of(S).solve(S @ jnp.einsum("iac,ia->ic", E, gamma).ravel())
+    found = jnp.einsum("iac,ic->ia", E, least.reshape(gamma.shape))
+    enough = jnp.maximum(float(jnp.finfo(gamma.dtype).eps) ** FOUND, problem.error(gamma))
+    return jnp.where(problem.error(found) <= enough, found, gamma)
