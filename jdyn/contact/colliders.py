@@ -47,7 +47,7 @@ class Colliders(Structure):
         nearest: Of how many pairs of each two sorts of shapes contact points are looked for: those whose boxes along
             the axes of the world are nearest. None for all of them.
         turning: Whether shapes may have friction against turning or rolling: numbers that are traced are not known.
-        stated, stated_friction: As in `jdyn.Shapes`.
+        stated, stated_friction, margins: As in `jdyn.Shapes`.
     """
 
     entries: tuple[Shape, ...] = eqx.field(static=True)
@@ -61,6 +61,7 @@ class Colliders(Structure):
     turning: bool = eqx.field(static=True, default=False)
     stated: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     stated_friction: Float[Array, "k 3"] | None = None
+    margins: Float[Array, " n"] | None = None
 
     def bodies(self, side: int) -> list[int]:
         """Body of each pair that carries the first (0) or the second shape (1)."""
@@ -185,10 +186,11 @@ def colliders(model: Model) -> Colliders:
     meshes = [entry for entry in entries if entry.kind == "mesh"]
     hulls = hulls_of(model.name, meshes, model.dtype) if meshes else None
     pairs = by_kinds(entries, _pairs(entries, _Rules(model.topology, shapes)))
-    sizes, placements, friction = _taken(rows, (shapes.sizes, shapes.placements, shapes.friction))
+    of_shapes = shapes.sizes, shapes.placements, shapes.friction, shapes.margins
+    sizes, placements, friction, margins = _taken(rows, of_shapes)
     heights = tuple(shapes.heights_of(row) for row in rows if shapes.entries[row].kind == "height field")
     turning = _resist_turning(entries, pairs, shapes.friction, rows) or _may_turn(shapes.stated_friction)
-    stated = {"stated": shapes.stated, "stated_friction": shapes.stated_friction}
+    stated = {"stated": shapes.stated, "stated_friction": shapes.stated_friction, "margins": margins}
     return Colliders(entries, pairs, sizes, placements, friction, heights, hulls, turning=turning, **stated)
 
 

@@ -43,7 +43,7 @@ def decompose(
 
     Returns:
         The model. The parts of a shape NAME are called `NAME`, `NAME_part1`, `NAME_part2`, ..., and have its scale,
-        place and friction. What is seen stays as it is.
+        place, friction and margin. What is seen stays as it is.
 
     Raises:
         ImportError: if CoACD is not installed: `pip install "jdyn[collision]"`.
@@ -73,8 +73,8 @@ def decompose(
     if problems:
         raise ModelError(listed(model.name, "problem", problems))
     index = np.array(rows)
-    sizes, placements, friction = jax.tree.map(
-        lambda leaf: leaf[index], (shapes.sizes, shapes.placements, shapes.friction)
+    sizes, placements, friction, margins = jax.tree.map(
+        lambda leaf: leaf[index], (shapes.sizes, shapes.placements, shapes.friction, shapes.margins)
     )
 
     def of_parts(pairs):
@@ -86,7 +86,7 @@ def decompose(
     stated_friction = None if shapes.stated_friction is None else shapes.stated_friction[of_stated]
     changed = dataclasses.replace(
         shapes, entries=tuple(entries), sizes=sizes, placements=placements, friction=friction, included=included,
-        stated=stated, stated_friction=stated_friction,
+        stated=stated, stated_friction=stated_friction, margins=margins,
     )  # fmt: skip
     return dataclasses.replace(model, shapes=changed)
 

@@ -117,9 +117,9 @@ def contact_points(colliders: Colliders, poses: Transform) -> tuple[Separation, 
         poses: Poses of all bodies in the world.
 
     Returns:
-        A fixed number of rows for each pair. With `colliders.nearest`, only the nearest pairs of each two sorts of
-        shapes are looked at, and their numbers are traced; if the boxes of more pairs than these overlap, all their
-        distances are NaN.
+        A fixed number of rows for each pair, between surfaces that are moved out by margins. With `colliders.nearest`,
+        only the nearest pairs of each two sorts of shapes are looked at, and their numbers are traced; if the boxes of
+        more pairs than these overlap, all their distances are NaN.
     """
     parts, numbers, counts = [], [], []
     for group in placed_pairs(colliders, poses):
@@ -134,7 +134,16 @@ def contact_points(colliders: Colliders, poses: Transform) -> tuple[Separation, 
         return Separation(none, none, none, none[:, 0], none[:, 0]), PointPairs(np.zeros(0, int), ((0, 1),))
     known = all(isinstance(each, np.ndarray) for each in numbers)
     every = np.concatenate(numbers) if known else jnp.concatenate([jnp.asarray(each, jnp.int32) for each in numbers])
-    return jax.tree.map(lambda *x: jnp.concatenate(x), *parts), PointPairs(every, tuple(counts))
+    found, pairs = jax.tree.map(lambda *x: jnp.concatenate(x), *parts), PointPairs(every, tuple(counts))
+    return found if colliders.margins is None else _within(found, colliders, colliders.margins, pairs), pairs
+
+
+def _within(found: Separation, colliders: Colliders, margins: Array, pairs: PointPairs) -> Separation:
+    """The points with the surfaces moved out by margins, by half of both on each side: they stay in the middle."""
+    both = margins[np.reshape(colliders.pairs, (-1, 2)).astype(int)]
+    margin = jnp.sum(both, axis=1)[pairs.of_points]
+    out = (margin / 2)[:, None] * found.normal
+    return dataclasses.replace(found, a=found.a + out, b=found.b - out, distance=found.distance - margin)
 
 
 class PlacedPairs(NamedTuple):
@@ -212,7 +221,9 @@ def _gaps(colliders: Colliders, stacks: dict, X: Transform) -> Float[Array, "sha
     # What has no box takes the last one. A gather, since no kernel of several operations can hold a scatter.
     place[numbers] = np.arange(len(numbers))
     boxes = _taken(jax.tree.map(lambda *x: jnp.concatenate(x), *parts, empty), place)
-    return gaps(*(jax.tree.map(lambda x, axis=axis: jnp.expand_dims(x, axis), boxes) for axis in (1, 0)))
+    apart = gaps(*(jax.tree.map(lambda x, axis=axis: jnp.expand_dims(x, axis), boxes) for axis in (1, 0)))
+    margins = jax.lax.stop_gradient(colliders.margins)
+    return apart if margins is None else apart - (margins[:, None] + margins[None])
 
 
 def _rows(sorts: list, sort: Any) -> Int[np.ndarray, " rows"]:

@@ -130,6 +130,9 @@ others. Friction that no material states is that of the shapes, which comes from
 `jdyn.with_ground(model, friction=...)`, or that of a pair (`jdyn.Builder.include`); dissipation that none states is the
 default of the law.
 
+A shape with a `margin` (`jdyn.contact.Touching`) touches before its surface does, as if it had a skin: the margins of
+two shapes add up, and what rests stays as far above the ground. Files of MuJoCo have them.
+
 >>> firm = jdyn.CompliantContact(materials={"ground": jdyn.contact.Material(stiffness=jnp.inf, friction=0.5)})
 
 ## Where shapes touch, and with what forces

@@ -59,8 +59,8 @@ def load_mjcf(
     springs, armature and limits, plain motors (as effort limits), and joint equalities `q1 = c0 + c1 q2` (as mimic
     joints). Shapes are the geoms that MuJoCo's viewers draw at first, those of the groups 0 to 2, and those that can
     touch; others, which are neither seen nor felt there, are left out. The same pairs of them may touch as in MuJoCo,
-    by its bits, its filter of neighbours, `<exclude>` and `<pair>`, with the same friction. `load_mjcf_constraints`
-    reads other equalities. One warning names everything that would change the motion in MuJoCo.
+    by its bits, its filter of neighbours, `<exclude>` and `<pair>`, with the same friction, and from the same margin.
+    `load_mjcf_constraints` reads other equalities. One warning names everything that would change the motion in MuJoCo.
 
     Args:
         source: Path of a MuJoCo `.xml` file, or its text.

@@ -338,6 +338,8 @@ class MjcfDocument:
         shapes = self.model.shapes
         if shapes is None:
             return
+        margins = np.zeros(len(shapes)) if shapes.margins is None else np.asarray(shapes.margins, float)
+        of_names = {shapes.entries[row].name: margins[row] for row in shapes.rows("collision")}
         for row, entry in enumerate(shapes.entries):
             about = self._geom(row)
             if about is None:
@@ -357,6 +359,8 @@ class MjcfDocument:
                 geom.attrib.update(bits, name=entry.name, friction=words(shapes.friction[row]))
                 if entry.priority:
                     geom.set("priority", str(entry.priority))
+                if margins[row]:
+                    geom.set("margin", words(margins[row]))
         for pair in shapes.excluded:
             self._exclude(*pair)
         stated = (
@@ -366,6 +370,8 @@ class MjcfDocument:
         )
         for pair in shapes.included:
             element = ET.SubElement(self.section("contact"), "pair", geom1=pair[0], geom2=pair[1])
+            if margin := sum(of_names[name] for name in pair):
+                element.set("margin", words(margin))
             if (own := stated.get(frozenset(pair))) is not None:
                 sliding, torsional, rolling = own
                 # All of them count.

@@ -96,10 +96,12 @@ def _contacts(t: Translation) -> list[str]:
     geoms = _touching(t)
     if not geoms:
         return []
-    unlike = ("margin", "gap", "surfacevel", "adhesion")
+    unlike = ("gap", "surfacevel", "adhesion")
+    negative = (t.name("geom", geom) for geom in geoms if t.m.geom_margin[geom] < 0)
     overridden = t.m.opt.enableflags & t.mujoco.mjtEnableBit.mjENBL_OVERRIDE
     return [
         *(message for key in unlike for message in _of_geoms(t, key, 0, geoms)),
+        *_some("negative margins of contacts of geoms", negative),
         *_some("override of contacts:", ["o_margin", "o_solref", "o_solimp", "o_friction"] if overridden else []),
         *_of_geoms(t, "solmix", 1, geoms),
         *_of_geoms(t, "solref", SOLREF, geoms),
@@ -118,10 +120,11 @@ def _of_geoms(t: Translation, key: str, default: float | np.ndarray, geoms: list
 def _peculiar_pairs(t: Translation) -> list[int]:
     """Pairs that state more than friction, or friction that depends on the direction."""
     m = t.m
+    margins = np.maximum(m.geom_margin, 0)
     as_others = (
         ((m.pair_friction[:, 0] == m.pair_friction[:, 1]) | (m.pair_dim < 3))
         & ((m.pair_friction[:, 3] == m.pair_friction[:, 4]) | (m.pair_dim < 6))
-        & (m.pair_margin == 0)
+        & (m.pair_margin == margins[m.pair_geom1] + margins[m.pair_geom2])
         & (m.pair_gap == 0)
         & (m.pair_adhesion == 0)
         & np.all(m.pair_solref == SOLREF, axis=1)

@@ -329,7 +329,7 @@ class Translation:
             case _:
                 return False
         bits = (int(getattr(m, f"geom_{key}")[geom]) for key in ("contype", "conaffinity", "condim", "priority"))
-        touching = Touching(m.geom_friction[geom], *bits)
+        touching = Touching(m.geom_friction[geom], *bits, margin=max(float(m.geom_margin[geom]), 0.0))
         about = {"name": self._shape_names[geom], "color": self._color(geom), "heights": heights, "touching": touching}
         for role in self._roles(geom):
             link = self.bodies[m.geom_bodyid[geom]]

@@ -134,6 +134,8 @@ def _lost_of_contact(shapes: Any, row: int) -> Iterator[str]:
         yield "contact friction"
     if entry.priority != default["priority"]:
         yield "priority of contact friction"
+    if shapes.margins is not None and shapes.margins[row] != 0:
+        yield "contact margin"
     if any(getattr(entry, key) != default[key] for key in ("contype", "conaffinity")):
         yield "contype and conaffinity"
     if any(entry.link in pair for pair in shapes.excluded):

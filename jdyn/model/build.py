@@ -147,6 +147,7 @@ class _Shape:
     conaffinity: int
     condim: int
     priority: int
+    margin: np.ndarray
     heights: np.ndarray | None
 
 
@@ -304,25 +305,26 @@ class Builder:
             path: File of a mesh.
             name: Its name; the link's, with a number if that is taken, if left out.
             color: Red, green and blue, and opacity if wanted, from 0 to 1.
-            touching: Its friction, and which others it touches; as `Touching()` if left out.
+            touching: Its friction and margin, and which others it touches; as `Touching()` if left out.
             heights: Of a height field, over the rectangle about its origin: a row for each y, a column for each x, both
                 increasing [m].
 
         Raises:
-            ValueError: if a size, a friction or heights are no numbers. `build` says what else is wrong.
+            ValueError: if a size, a friction, a margin or heights are no numbers. `build` says what else is wrong.
         """
         path = None if path is None else os.fspath(path)
         color = None if color is None else tuple(map(float, color))
         where = f"link {link!r}: shape" if name is None else f"link {link!r}: shape {name!r}"
         touching = Touching() if touching is None else touching
         sizes, friction = _numbers(f"{where}: size", size), _numbers(f"{where}: friction", touching.friction)
+        margin = _numbers(f"{where}: margin", touching.margin)
         condim = condim_of(friction) if touching.condim is None else touching.condim
         sizes, friction = np.atleast_1d(sizes), all_friction(friction)
         heights = None if heights is None else _numbers(f"{where}: heights", heights)
         for each in ROLES if role is None else (role,):
             shape = _Shape(
                 link, kind, sizes, _matrix(placement), each, path, name, color,
-                friction, touching.contype, touching.conaffinity, condim, touching.priority, heights,
+                friction, touching.contype, touching.conaffinity, condim, touching.priority, margin, heights,
             )  # fmt: skip
             self._shapes.append(shape)
 
@@ -569,6 +571,8 @@ class Builder:
         friction = shape.friction
         if friction.shape != (3,) or not np.all(np.isfinite(friction)) or np.any(friction < 0):
             self.problem(f"{where}: friction is {friction}, expected a number or three, finite and not negative")
+        if shape.margin.shape or not (np.isfinite(shape.margin) and shape.margin >= 0):
+            self.problem(f"{where}: margin is {shape.margin}, expected a number, finite and not negative")
         for key in ("contype", "conaffinity"):
             if not 0 <= getattr(shape, key) < 2**32:
                 self.problem(f"{where}: {key} is {getattr(shape, key)}, expected bits, from 0 to 2**32 - 1")
@@ -689,10 +693,12 @@ class Builder:
             sizes[row, : len(shape.size)] = shape.size
             poses.append(pose)
         heights = tuple(as_jax(shape.heights) for shape in self._shapes if shape.heights is not None)
+        margins = np.array([shape.margin if shape.role == "collision" else 0.0 for shape in self._shapes])
         return Shapes(
             tuple(entries), as_jax(sizes), _transforms(poses, as_jax), as_jax(friction), heights,
             self._excluded_links(frames), tuple(self._included), tuple(pair for pair, _ in self._stated),
             as_jax([friction for _, friction in self._stated]) if self._stated else None,
+            as_jax(margins) if np.any(margins) else None,
         )  # fmt: skip
 
     def _excluded_links(self, frames: dict) -> tuple[tuple[str, str], ...]:

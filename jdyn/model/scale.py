@@ -93,6 +93,7 @@ def _scaled(model: Model, length: Array, mass: Array, time: Array | None = None)
             placements=poses(shapes.placements),
             friction=shapes.friction * jnp.stack([jnp.ones_like(length), length, length])[None],
             heights=tuple(heights * length for heights in shapes.heights),
+            margins=None if shapes.margins is None else shapes.margins * length,
         )
     return dataclasses.replace(
         model,

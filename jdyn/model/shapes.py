@@ -68,6 +68,8 @@ class Touching(NamedTuple):
             with sliding, 4 with torsional, 6 with rolling friction too. If left out: 3 for one coefficient of friction,
             6 for three.
         priority: Of two shapes the one of higher priority alone says how large friction and `condim` are.
+        margin: How far from its surface others already touch it [m]; the margins of two shapes add up, as in MuJoCo.
+            Distances, rays and pictures are those of surfaces.
     """
 
     friction: ArrayLike = 1.0
@@ -75,6 +77,7 @@ class Touching(NamedTuple):
     conaffinity: int = 1
     condim: int | None = None
     priority: int = 0
+    margin: float = 0.0
 
 
 # A tuple, because JAX hashes the entries in every call of a function that is compiled for a model with shapes.
@@ -147,6 +150,7 @@ class Shapes(Structure):
         included: Pairs of names of collision shapes that may touch whatever else says that they do not.
         stated: Pairs of names of collision shapes whose friction does not follow from that of the two.
         stated_friction: A row for each of these: its coefficients, all of which count; None without such pairs.
+        margins: How far from the surface of each shape others already touch it [m]; None if no shape has a margin.
     """
 
     entries: tuple[Shape, ...] = eqx.field(static=True)
@@ -158,6 +162,7 @@ class Shapes(Structure):
     included: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     stated: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     stated_friction: Float[Array, "k 3"] | None = None
+    margins: Float[Array, " n"] | None = None
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -182,6 +187,7 @@ def joined(tables: Sequence[Shapes]) -> Shapes:
         return jnp.concatenate(x)
 
     stated = [x.stated_friction for x in tables if x.stated_friction is not None]
+    margins = [jnp.zeros_like(x.friction[:, 0]) if x.margins is None else x.margins for x in tables]
     return Shapes(
         entries=sum((x.entries for x in tables), ()),
         sizes=stacked(*(x.sizes for x in tables)),
@@ -192,4 +198,5 @@ def joined(tables: Sequence[Shapes]) -> Shapes:
         included=sum((x.included for x in tables), ()),
         stated=sum((x.stated for x in tables), ()),
         stated_friction=stacked(*stated) if stated else None,
+        margins=None if all(x.margins is None for x in tables) else stacked(*margins),
     )

@@ -34,7 +34,7 @@ BOUND = Requirement("a number that is not negative, or infinity", lambda x: x >=
 _REQUIRED = {
     "mass": NOT_NEGATIVE, "damping": NOT_NEGATIVE, "friction": NOT_NEGATIVE, "armature": NOT_NEGATIVE,
     "friction_speed": POSITIVE, "lower": KNOWN, "upper": KNOWN, "velocity": BOUND, "effort": BOUND,
-    "size": NOT_NEGATIVE,
+    "size": NOT_NEGATIVE, "margin": NOT_NEGATIVE,
 }  # fmt: skip
 DIRECTIONS = ("axis", "axis2", "normal", "x")
 PER_JOINT = ("damping", "friction", "friction_speed", "stiffness", "armature")
@@ -163,6 +163,7 @@ def _checks(model: Any, shapes: Any) -> Iterator[tuple[str, Sequence[str], Any, 
         tables += [
             (names, {"size": sized * shapes.sizes, "friction": shapes.friction}),
             (names, {"rotation": shapes.placements.rotation, "translation": shapes.placements.translation}),
+            (names, {} if shapes.margins is None else {"margin": shapes.margins}),
         ]
     for names, values in tables:
         for what, array in values.items():

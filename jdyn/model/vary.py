@@ -23,6 +23,7 @@ UNITS = {
     "friction": "N m or N", "friction_speed": "rad/s or m/s", "stiffness": "N m/rad or N/m",
     "armature": "kg m² or kg", "velocity": "rad/s or m/s", "effort": "N m or N", "rest": "rad or m",
     "lower": "rad or m", "upper": "rad or m", "translation": "m", "pitch": "m/rad", "size": "m", "heights": "m",
+    "margin": "m",
 }  # fmt: skip
 FORMS = "'gravity', 'body:NAME.mass', 'joint:NAME.damping', 'frame:NAME.translation' or 'collision:NAME.size'"
 
@@ -48,6 +49,8 @@ def parameters(model: Model) -> dict[str, Array]:
         found[f"collision:{name}.{_size_of(model, row)}"] = shapes.size(row)
         found[f"collision:{name}.translation"] = shapes.placements.translation[row]
         found[f"collision:{name}.friction"] = shapes.friction[row, coefficients]
+        if shapes.margins is not None:
+            found[f"collision:{name}.margin"] = shapes.margins[row]
         if shapes.entries[row].kind == "height field":
             found[f"collision:{name}.heights"] = shapes.heights_of(row)
     return found
@@ -146,7 +149,8 @@ def _allowed(model, kind, of):
         if of not in rows:
             raise ValueError(unknown("collision shape", of, tuple(rows)))
         heights = ("heights",) if model.shapes.entries[rows[of]].kind == "height field" else ()
-        return ("translation", _size_of(model, rows[of]), "friction", *heights)
+        margin = () if model.shapes.margins is None else ("margin",)
+        return ("translation", _size_of(model, rows[of]), "friction", *margin, *heights)
     body = model.topology.joint(of)
     return (*BY_COORDINATE, "translation", *joint_geometry(model, body))
 
@@ -165,6 +169,9 @@ def _with_shape(model, name, row, what, value):
             )
         friction = shapes.friction.at[(row, 0) if value.ndim == 0 else row].set(value)
         return dataclasses.replace(model, shapes=dataclasses.replace(shapes, friction=friction))
+    if what == "margin":
+        margins = shapes.margins.at[row].set(shaped(name, value, model.dtype, ()))
+        return dataclasses.replace(model, shapes=dataclasses.replace(shapes, margins=margins))
     if what == "translation":
         translation = shapes.placements.translation.at[row].set(shaped(name, value, model.dtype, (3,)))
         placements = dataclasses.replace(shapes.placements, translation=translation)

@@ -96,6 +96,17 @@ def test_more_pairs_than_are_looked_at_are_not_lost_in_silence():
     assert np.all(np.isnan(few[10:])) and np.all(np.isfinite(few[:10]))
 
 
+def test_boxes_are_as_large_as_margins_make_shapes():
+    def distances(nearest):
+        chosen = dataclasses.replace(colliders(CROWD), nearest=nearest, margins=jnp.full(11, 0.01))
+        found = jax.jit(lambda q: contact_points(chosen, jdyn.forward_kinematics(CROWD, q))[0])
+        return found(0.21 * jnp.arange(10.0)).distance
+
+    # Each ball is within the margins of the next one, and touches none.
+    assert jnp.sum(distances(9)[10:] < 0) == 9
+    assert np.all(np.isnan(distances(8)[10:]))
+
+
 def test_derivatives_are_those_of_all_pairs():
     def overlap(nearest, q):
         return jnp.sum(jnp.minimum(points(nearest, q)[0].distance, 0) ** 2)

@@ -144,7 +144,9 @@ def test_friction_of_pairs_is_checked():
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ('margin="0.01"', "margin of contacts of geoms knob"),
+        ('margin="-0.01"', "negative margins of contacts of geoms knob"),
+        ('margin="0.01"/></body></worldbody><contact><pair name="p" geom1="knob" geom2="floor"/></contact>'
+         "<worldbody><body><inertial pos='0 0 0' mass='1' diaginertia='1 1 1'", "properties of contact pairs p"),
         ('gap="0.01"', "gap of contacts of geoms knob"),
         ('solref="0.01 1"', "solref of contacts of geoms knob"),
         ('solimp=".8 .9 .01"', "solimp of contacts of geoms knob"),

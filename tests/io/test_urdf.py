@@ -482,15 +482,16 @@ def test_what_is_lost_of_contacts_is_named(tmp_path):
     builder.add_shape("a", "sphere", 0.1, role="collision", touching=jdyn.contact.Touching(friction=0.5))
     builder.add_shape("b", "sphere", 0.1, role="collision", touching=jdyn.contact.Touching((1, 0.1, 0.1), condim=3))
     builder.add_shape("c", "sphere", 0.1, role="collision", touching=jdyn.contact.Touching(contype=2))
-    for name in "def":
+    builder.add_shape("d", "sphere", 0.1, role="collision", touching=jdyn.contact.Touching(margin=0.01))
+    for name in "ef":
         builder.add_shape(name, "sphere", 0.1, role="collision")
     builder.exclude("d", "e")
     builder.include("d", "f")
     with pytest.warns(ModelWarning) as caught:
         save_urdf(builder.build(), tmp_path / "r.urdf")
     (warning,) = caught
-    for phrase in ("contact friction of 'a';", "contype and conaffinity of 'c';", "excluded pairs of 'd', 'e';",
-                   "included pairs of 'd', 'f'"):  # fmt: skip
+    for phrase in ("contact friction of 'a';", "contype and conaffinity of 'c';", "contact margin of 'd';",
+                   "excluded pairs of 'd', 'e';", "included pairs of 'd', 'f'"):  # fmt: skip
         assert phrase in str(warning.message)
 
 
