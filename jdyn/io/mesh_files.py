@@ -19,7 +19,7 @@ from jdyn.io.mjcf_source import MAX_ASSET_BYTES
 from jdyn.model import ModelError, ModelWarning
 from jdyn.terminal.messages import bulleted
 
-SUFFIXES = (".stl", ".obj", ".dae", ".glb")
+SUFFIXES = (".stl", ".obj", ".dae", ".glb", ".msh")
 # Of what has no colour, beside what has one.
 _GREY = (0.7, 0.7, 0.7)
 
@@ -44,7 +44,7 @@ class Mesh:
 
 
 def read_mesh(path: str | os.PathLike) -> Mesh:
-    """The triangles of an STL, OBJ, COLLADA (.dae) or GLB file.
+    """The triangles of an STL, OBJ, COLLADA (.dae) or GLB file, or of one in MuJoCo's own format (.msh).
 
     Lengths are metres, but for COLLADA files that state another unit, from which they are converted; the axis that a
     COLLADA file calls up is left as it is. RViz does both. Nothing else is opened but the materials (.mtl) beside an
@@ -103,7 +103,7 @@ def _read(path: pathlib.Path, _modified: int, _size: int) -> Mesh:
         parts = list(_parts(path, suffix))
     except MeshError:
         raise
-    # Readers of four formats raise anything where a file is damaged.
+    # Readers of five formats raise anything where a file is damaged.
     except Exception as error:
         raise MeshError(f"{path}: damaged, or no {suffix} file ({type(error).__name__}: {error})") from error
     if not parts:
@@ -134,7 +134,10 @@ def _parts(path: pathlib.Path, suffix: str) -> Iterator[tuple[np.ndarray, np.nda
     if suffix == ".dae":
         data = _harmless(data, path)
     with _without_word_of_textures():
-        scene = trimesh.load_scene(io.BytesIO(data), file_type=suffix[1:], resolver=resolver, process=False)
+        if suffix == ".msh":
+            scene = trimesh.Scene(trimesh.Trimesh(*_mujocos_own(data), process=False))
+        else:
+            scene = trimesh.load_scene(io.BytesIO(data), file_type=suffix[1:], resolver=resolver, process=False)
     for node in scene.graph.nodes_geometry:
         pose, name = scene.graph[node]
         surface = scene.geometry[name]
@@ -153,6 +156,20 @@ def _parts(path: pathlib.Path, suffix: str) -> Iterator[tuple[np.ndarray, np.nda
         if suffix == ".dae" and surface.units is not None:
             vertices = vertices * trimesh.units.unit_conversion(surface.units, "meters")
         yield vertices, faces, color
+
+
+def _mujocos_own(data: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and faces of a .msh file: four counts; vertices, normals and coordinates of textures; faces.
+
+    Source: MuJoCo's documentation, chapter XML Reference, section asset/mesh.
+    """
+    vertices, normals, textures, faces = counts = np.frombuffer(data, "<i4", 4).astype(int)
+    if np.any(counts < 0) or len(data) != 4 * (4 + 3 * vertices + 3 * normals + 2 * textures + 3 * faces):
+        raise ValueError(f"its size does not follow from its counts {counts.tolist()}")
+    corners = np.frombuffer(data, "<i4", 3 * faces, offset=len(data) - 12 * faces)
+    if np.any((corners < 0) | (corners >= vertices)):
+        raise ValueError("faces of vertices that it does not have")
+    return np.frombuffer(data, "<f4", 3 * vertices, offset=16).reshape(-1, 3), corners.reshape(-1, 3)
 
 
 def _harmless(data: bytes, path: pathlib.Path) -> bytes:

@@ -5,6 +5,7 @@ import pathlib
 import warnings
 
 import coal
+import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -147,6 +148,28 @@ def test_a_file_is_read_again_when_it_changes(tmp_path):
     np.testing.assert_array_equal(read_mesh(path).vertices.max(axis=0), [2, 4, 6])
 
 
+def mujocos_own():
+    """A .msh file, with normals and coordinates of textures."""
+    return b"".join([
+        np.full(4, 4, "<i4").tobytes(), CORNERS.astype("<f4").tobytes(), np.eye(4, 3, dtype="<f4").tobytes(),
+        np.zeros((4, 2), "<f4").tobytes(), FACES.astype("<i4").tobytes(),
+    ])  # fmt: skip
+
+
+def test_mujocos_own_format_is_read_as_mujoco_does(tmp_path):
+    path = tmp_path / "part.msh"
+    path.write_bytes(mujocos_own())
+    source = '<mujoco><asset><mesh name="part" file="part.msh"/></asset></mujoco>'
+    m = mujoco.MjModel.from_xml_string(source, {"part.msh": path.read_bytes()})
+    turn = np.zeros(9)
+    mujoco.mju_quat2Mat(turn, m.mesh_quat[0])
+    # MuJoCo moves vertices to the mesh's centre and principal axes.
+    theirs = m.mesh_vert @ turn.reshape(3, 3).T + m.mesh_pos[0]
+    found = read_mesh(path)
+    np.testing.assert_allclose(found.vertices[found.faces], theirs[m.mesh_face], atol=1e-6)
+    assert found.colors is None
+
+
 UNREADABLE = {
     "absent.stl": (None, "there is no such file"),
     "empty.stl": (b"", "holds no triangles, or is no .stl file"),
@@ -161,7 +184,11 @@ UNREADABLE = {
     ),
     "text.glb": (b"glTF of old", "damaged, or no .glb file"),
     "points.obj": (b"v 0 0 0\nv 1 0 0\n", "points.obj: "),
-    "part.msh": (b"1234", "expected a file ending in .stl, .obj, .dae, .glb"),
+    "part.ply": (b"1234", "expected a file ending in .stl, .obj, .dae, .glb, .msh"),
+    "short.msh": (b"1234", "damaged, or no .msh file"),
+    "cut.msh": (mujocos_own()[:-4], "its size does not follow from its counts [4, 4, 4, 4]"),
+    "negative.msh": (np.array([4, 4, -5, 0], "<i4").tobytes(), "its size does not follow from its counts"),
+    "beyond.msh": (mujocos_own()[:-4] + b"\4\0\0\0", "faces of vertices that it does not have"),
     "infinite.obj": (b"v 0 0 inf\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "vertices that are not finite"),
 }
 
