@@ -1,8 +1,11 @@
 """Changes of the commands of a controller: limits, sampling, delay, lag."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.control.arguments import scalar_or
@@ -81,31 +84,42 @@ class ZeroOrderHold(DynamicController):
     Args:
         controller: Any controller without ticks.
         period: Time between ticks [s]; the first tick is the start of the simulation.
-        delay: Number of periods before a command acts; before the first one acts, the command at the start does.
+        delay: Number of periods before a command acts, or one for each output of the controller; before the first one
+            acts, the command at the start does.
 
     Raises:
-        ValueError: if the inner controller has ticks, or `delay` is negative.
+        ValueError: if the inner controller has ticks, or `delay` is negative, or there are not as many as outputs.
     """
 
     controller: DynamicController
     period: Scalar
-    delay: int = eqx.field(static=True)
+    delay: int | tuple[int, ...] = eqx.field(static=True)
 
-    def __init__(self, controller, period: ArrayLike, delay: int = 0):
+    def __init__(self, controller, period: ArrayLike, delay: int | Sequence[int] = 0):
         self.controller = with_memory(controller)
         if self.controller.ticks:
             raise ValueError(f"controller: {type(self.controller).__name__} has ticks of its own; hold it once only")
-        if delay < 0:
-            raise ValueError(f"delay: expected a number of periods, got {delay}")
-        self.period, self.delay = jnp.asarray(period, float), delay
+        self.delay = tuple(delay) if isinstance(delay, Sequence) else delay
+        if min(self._delays, default=-1) < 0:
+            raise ValueError(f"delay: expected a number of periods, or one for each output, got {delay}")
+        self.period = jnp.asarray(period, float)
+
+    @property
+    def _delays(self) -> tuple[int, ...]:
+        return self.delay if isinstance(self.delay, tuple) else (self.delay,)
 
     def start(self, t, q, v):
         inner = self.controller.start(t, q, v)
         command = self.controller.force(t, q, v, inner)
-        return inner, _Held(jnp.stack([command] * (self.delay + 1)), t, jnp.ones_like(t))
+        if isinstance(self.delay, tuple) and command.shape != (len(self.delay),):
+            raise ValueError(f"delay: expected one for each of {command.size} outputs, got {self.delay}")
+        return inner, _Held(jnp.stack([command] * (max(self._delays) + 1)), t, jnp.ones_like(t))
 
     def force(self, t, q, v, memory):
-        return memory[1].commands[0]
+        commands = memory[1].commands
+        if not isinstance(self.delay, tuple):
+            return commands[0]
+        return commands[max(self.delay) - np.array(self.delay), np.arange(len(self.delay))]
 
     def rate(self, t, q, v, memory):
         return self.controller.rate(t, q, v, memory[0]), jax.tree.map(jnp.zeros_like, memory[1])
@@ -128,12 +142,12 @@ class _Held(eqx.Module):
     """Memory of a digital controller.
 
     Attributes:
-        commands: The command that acts, and those that will act next [N m or N].
+        commands: The command that acts after the longest delay, and those that follow [N m or N].
         start: Start of the simulation [s].
         count: Number of ticks, including the next one.
     """
 
-    commands: Float[Array, "delay+1 nv"]
+    commands: Float[Array, "delay+1 outputs"]
     start: Scalar
     count: Scalar
 

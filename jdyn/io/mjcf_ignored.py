@@ -189,10 +189,24 @@ def _unread_actuators(t: Translation) -> list[str]:
     return [
         *_some("actuators", names),
         *_some("actearly of actuators", early),
-        *_some("delay of actuators", late, "; jdyn.control.ZeroOrderHold delays commands, jdyn.actuators.Delay nearly"),
+        *_some(
+            "delay of actuators",
+            late,
+            f"; jdyn.control.ZeroOrderHold(..., {_delays(t, read)}) delays commands so, jdyn.actuators.Delay nearly",
+        ),
         *_some("limits of the force of all actuators of joints", shared),
         *_loads(t),
     ]
+
+
+def _delays(t: Translation, read: list[int]) -> str:
+    """Period and delay of a controller that holds commands, with which those of some actuators act when they do in
+    MuJoCo."""
+    m, step = t.m, float(t.m.opt.timestep)
+    # Up to rounding. As if histories had samples enough.
+    periods = np.ceil(m.actuator_delay[read] / step * (1 - 1e-9)).astype(int)
+    periods = periods.repeat(m.actuator_ctrlnum[read]).tolist()
+    return f"period={step:g}, delay={periods[0] if len(set(periods)) == 1 else tuple(periods)}"
 
 
 def _loads(t: Translation) -> list[str]:

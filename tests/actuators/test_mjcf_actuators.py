@@ -1,6 +1,8 @@
 """Scenes of MuJoCo files: forces of actuators, rates of activations, sensors and accelerations are MuJoCo's."""
 
+import ast
 import pathlib
+import re
 import warnings
 
 import diffrax
@@ -368,3 +370,42 @@ def test_what_is_not_read_is_named():
     )
     with pytest.warns(jdyn.ModelWarning, match=named):
         jdyn.load_system(drives)
+
+
+class Counted(jdyn.Controller):
+    """Commands that grow with the number of steps, each at its rate."""
+
+    step: float
+
+    def __call__(self, t, q, v):
+        return (1 + jnp.round(t / self.step)) * jnp.arange(1.0, 5.0)
+
+
+def test_commands_are_as_late_as_in_mujoco_if_held_as_the_warning_says():
+    step, histories = 0.002, ('delay="0.01" nsample="9"', "", 'delay="0.005" nsample="9"', 'delay="0.004" nsample="2"')
+    joints = "".join(f'<body><joint name="j{i}" type="slide"/><geom size="0.1"/></body>' for i in range(4))
+    motors = "".join(f'<motor name="m{i}" joint="j{i}" {history}/>' for i, history in enumerate(histories))
+    text = f"""<mujoco><option timestep="{step}"/><worldbody>{joints}</worldbody><actuator>{motors}</actuator>
+      <default><geom contype="0"/></default></mujoco>"""
+    with pytest.warns(jdyn.ModelWarning, match="delay of actuators m0, m2, m3; ") as said:
+        system = jdyn.load_system(text)
+    advice = re.search(r"ZeroOrderHold\(\.\.\., period=(.+?), delay=(\(.+?\))\) delays", str(said[0].message))
+    assert advice is not None
+    period, delay = map(ast.literal_eval, advice.groups())
+    held = jdyn.control.ZeroOrderHold(Counted(step), period, delay)
+    ts = step * (0.5 + jnp.arange(20.0))
+    motion = jdyn.simulate(system.but(controller=held), system.state(), 20 * step, saveat=ts)
+    m, forces = mujoco.MjModel.from_xml_string(text), []
+    d = mujoco.MjData(m)
+    for k in range(20):
+        d.ctrl[:] = (1 + k) * np.arange(1.0, 5.0)
+        mujoco.mj_step(m, d)
+        forces.append(d.actuator_force.copy())
+    # Until the first command arrives it acts here, and none in MuJoCo.
+    np.testing.assert_array_equal(motion.tau[5:], forces[5:])
+    with pytest.raises(ValueError, match="expected one for each of 4 outputs"):
+        jdyn.simulate(
+            system.but(controller=jdyn.control.ZeroOrderHold(Counted(step), step, (1, 2))), system.state(), 0.1
+        )
+    with pytest.raises(ValueError, match="expected a number of periods, or one for each output"):
+        jdyn.control.ZeroOrderHold(Counted(step), step, (1, -2))

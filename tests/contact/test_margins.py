@@ -68,6 +68,27 @@ def test_forces_begin_at_the_margin_and_are_differentiated_by_it():
     assert by_margin(MARGIN, RADIUS + 0.021) == (0, 0)
 
 
+def test_boxes_with_margins_push_as_higher_boxes_do():
+    builder = jdyn.Builder("boxes")
+    builder.add_link("box", jdyn.Free(), mass=1.0, inertia=1.0)
+    builder.add_shape("box", "box", (0.2, 0.3, 0.2), role="collision", touching=jdyn.contact.Touching(margin=MARGIN))
+    builder.add_shape("world", "box", (1, 1, 0.2), placement=(0, 0, -0.1), role="collision")
+    model = builder.build()
+
+    @jax.jit
+    def force(margin, height):
+        moved = jdyn.vary(model, {"collision:box.margin": margin})
+        # Half of it is beyond the edge.
+        q = model.neutral().at[:3].set(jnp.array([0.5, 0.1, height]))
+        return SOFT.between(colliders(moved)).force(moved, q, jnp.zeros(6))
+
+    near, deep = force(MARGIN, 0.115), force(0.0, 0.095)
+    np.testing.assert_allclose(near, deep, rtol=1e-9, atol=1e-9)
+    # Four points, and a torque about the edge.
+    np.testing.assert_allclose(near[5], 4 * STIFFNESS / 2 * 0.005, rtol=1e-9)
+    assert abs(near[1]) > 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("contact", [SOFT, jdyn.ConvexContact(material=SOFT.material)], ids=["compliant", "convex"])
 def test_what_falls_rests_at_the_margin(contact):
