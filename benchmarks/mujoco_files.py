@@ -240,19 +240,19 @@ class _Both:
         middle, half = _middle_and_half(m)
         controls = middle + 0.2 * half * np.cos(np.arange(m.nu))
         start = m.qpos0.copy()
-        step, commands = STEP, controls[self.controls]
-        coarse, fine = (_steps(m, start, controls, each) for each in (step, step / 2))
-        while not _apart(m, fine, coarse) < SETTLED and step > SHORTEST:
-            step /= 8
-            coarse, fine = (_steps(m, start, controls, each) for each in (step, step / 2))
-        controller = jdyn.control.Constant(commands) if self.read else None
+        controller = jdyn.control.Constant(controls[self.controls]) if self.read else None
         system = self.system.but(sensors=(), controller=controller)
-        state = system.state(jnp.asarray(self.map.q_from_peer(start)))
-        ends = []
+        state, ends = system.state(jnp.asarray(self.map.q_from_peer(start))), []
+        # First, since it fails soon where motions are out of all bounds.
         for tolerance in TOLERANCES:
             control = diffrax.PIDController(rtol=jnp.asarray(tolerance), atol=jnp.asarray(tolerance / 100))
             ours = jdyn.simulate(system, state, SECONDS, saveat=diffrax.SaveAt(t1=True), stepsize_controller=control)
             ends.append(self.map.q_to_peer(np.asarray(ours.q[-1])))
+        step = STEP
+        coarse, fine = (_steps(m, start, controls, each) for each in (step, step / 2))
+        while not _apart(m, fine, coarse) < SETTLED and step > SHORTEST:
+            step /= 8
+            coarse, fine = (_steps(m, start, controls, each) for each in (step, step / 2))
         # An error of fourth order falls to a sixteenth.
         return _apart(m, fine, ends[1]), max(_apart(m, fine, coarse) / 15, _apart(m, *ends))
 

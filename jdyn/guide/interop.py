@@ -100,8 +100,9 @@ Names of `mujoco` without `mj_`, and of `MjData`. Functions of jdyn that act on 
 which `jdyn.load_system` reads.
 
 Motions agree to the error of MuJoCo's steps until something touches. Contact, limits and equalities are jdyn's own:
-`solref` and `solimp` do not count, so that what bounces or slides goes on another way. A `jdyn.contact.Material` makes
-shapes softer, and `saveat=diffrax.SaveAt(steps=True)` shows impacts that are shorter than the time between two rows.
+margins and friction of shapes count, `solref` and `solimp` do not, so that what bounces or slides goes on another way.
+A `jdyn.contact.Material` makes shapes softer, and `saveat=diffrax.SaveAt(steps=True)` shows impacts that are shorter
+than the time between two rows.
 
 | MuJoCo | jdyn |
 |---|---|
