@@ -70,6 +70,11 @@ class Actuator(eqx.Module):
         """Names of its commands, where it takes several; most take one, without a name."""
         return ("",)
 
+    @property
+    def command_limits(self) -> Float[Array, "*commands 2"] | None:
+        """Limits that commands meet, its own unless there is an actuator within; None for no limits."""
+        return self.command_range
+
     def start(self, travel: Travel) -> PyTree[Array]:
         """State where a motion starts, integrated with the motion; None for an actuator without, as here."""
         return None

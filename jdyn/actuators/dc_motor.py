@@ -186,6 +186,14 @@ class DCMotor(Actuator):
     def inputs(self) -> tuple[str, ...]:
         return ("",) if self.servo is None else self.servo.inputs
 
+    @property
+    def command_limits(self) -> Float[Array, "*commands 2"] | None:
+        """Its own limits and those of the servo, whichever are narrower."""
+        own, inner = self.command_range, None if self.servo is None else self.servo.command_limits
+        if own is None or inner is None:
+            return inner if own is None else own
+        return jnp.stack([jnp.maximum(own[..., 0], inner[..., 0]), jnp.minimum(own[..., 1], inner[..., 1])], axis=-1)
+
     def start(self, travel: Travel) -> MotorState | None:
         """State where a motion starts: no current, ambient temperature, straight bristles."""
         zero = jnp.zeros_like(travel.length)

@@ -4,7 +4,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Scalar
+from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.actuators.actuator import Actuator, Travel
 from jdyn.actuators.numbers import not_negative, positive
@@ -61,6 +61,11 @@ class ElasticDrive(Actuator):
     @property
     def inputs(self) -> tuple[str, ...]:
         return self.actuator.inputs
+
+    @property
+    def command_limits(self) -> Float[Array, "*commands 2"] | None:
+        """Limits of the actuator within."""
+        return self.actuator.command_limits
 
     def start(self, travel: Travel) -> tuple[Array, Any]:
         """Travel of the rotor and its rate, where the spring is not stretched, and the state of the actuator within."""

@@ -152,7 +152,7 @@ class Environment(eqx.Module):
             effort = jnp.where(effort > 0, effort, jnp.inf)
             return jnp.stack([-effort, effort], axis=1)
         actuators, free = self.system.actuators, jnp.array([-jnp.inf, jnp.inf], model.dtype)
-        ranges = [free if each.command_range is None else each.command_range for each in actuators]
+        ranges = [free if (limits := each.command_limits) is None else limits for each in actuators]
         counts = Actuators(actuators).command_counts
         rows = [jnp.broadcast_to(each, (count, 2)) for each, count in zip(ranges, counts, strict=True)]
         return jnp.concatenate(rows).astype(model.dtype)

@@ -179,6 +179,64 @@ def test_numbers_from_policies_become_commands():
         ONCE.commands([0.0, 0.0])
 
 
+def manipulator():
+    """A ball joint and two hinges with servos of three, two and one inputs, the latter two behind another part."""
+    builder = jdyn.Builder("manipulator")
+    builder.add_link("arm", jdyn.Ball(), joint_name="shoulder", mass=1.0, com=(0, 0, -0.2), inertia=0.1)
+    for name, parent in (("elbow", "arm"), ("wrist", "elbow")):
+        builder.add_link(name, jdyn.Revolute((0, 1, 0)), parent=parent, mass=0.5, inertia=0.05,
+                         placement=jdyn.pose((0, 0, -0.3)))  # fmt: skip
+    inputs = "position", "velocity"
+    pid = jdyn.actuators.PIDServo(
+        "elbow", kp=5.0, ki=1.0, kd=0.5, inputs=inputs, command_range=[(-1.0, 2.0), (-3.0, 3.0)]
+    )
+    servo = jdyn.actuators.PositionServo("wrist", kp=2.0, kd=0.1, command_range=(-0.5, 4.0))
+    orientation = jdyn.transmissions.BallOrientation("shoulder")
+    return jdyn.System(
+        builder.build(),
+        actuators=[
+            jdyn.actuators.OrientationServo(orientation, kp=8.0, kd=1.0, command_range=(-0.2, 0.2), name="shoulder"),
+            jdyn.actuators.ElasticDrive(pid, inertia=0.01, stiffness=50.0, damping=1.0),
+            jdyn.actuators.DCMotor("wrist", 1.0, 0.5, servo=servo, command_range=(-2.0, 1.0)),
+        ],
+    )
+
+
+@pytest.mark.slow
+def test_servos_of_several_inputs_take_an_action_each():
+    system, dt = manipulator(), 0.01
+    environment = jdyn.environments.Environment(
+        system, dt, lambda state, sensors: state.v, lambda *given: -given[1] @ given[1],
+        episode_length=3, auto_reset=True, solver=SOLVER,
+    )  # fmt: skip
+    ranges = np.array([[-0.2, 0.2]] * 3 + [[-1, 2], [-3, 3], [-0.5, 1]])
+    np.testing.assert_array_equal(environment.action_range, ranges)
+    np.testing.assert_allclose(environment.commands(jnp.linspace(-1, 1, 6)), np.array(
+        [low + (high - low) * i / 5 for i, (low, high) in enumerate(ranges)]
+    ))  # fmt: skip
+    actions = jax.random.uniform(jax.random.key(3), (3, 6), minval=ranges[:, 0], maxval=ranges[:, 1])
+    now, state = environment.reset(jax.random.key(0)), system.state()
+    for action in actions[:2]:
+        now = environment.step(now, action)
+        state, _ = system.step(state, action, dt, solver=SOLVER)
+    # The elbow's commands are position and velocity, the shoulder's a rotation vector.
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-14), now.state, state)
+    np.testing.assert_allclose(now.reward, -actions[1] @ actions[1], rtol=1e-12)
+    beyond = environment.step(now, jnp.full(6, 9.0)), environment.step(now, jnp.asarray(ranges[:, 1]))
+    jax.tree.map(np.testing.assert_array_equal, *(each.state for each in beyond))
+    assert bool(beyond[0].done)
+    assert float(beyond[0].state.q[0]) == 1.0  # servos and the arm start again
+    slopes = jax.grad(lambda action: jnp.sum(environment.step(environment.reset(KEYS[0]), action).state.v))(actions[0])
+    assert np.all(np.isfinite(slopes))
+    free = dataclasses.replace(environment, system=system.but(actuators=(
+        dataclasses.replace(system.actuators[0], command_range=None), *system.actuators[1:]
+    )))  # fmt: skip
+    with pytest.raises(ValueError, match=r"no limits of shoulder\.x, shoulder\.y, shoulder\.z; give them a comm"):
+        free.commands(jnp.zeros(6))
+    with pytest.raises(ValueError, match=r"action: expected shape \(6,\), a command for each actuator"):
+        environment.step(now, jnp.zeros(3))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
