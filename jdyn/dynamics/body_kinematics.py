@@ -10,7 +10,14 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.array import shaped
 from jdyn.dynamics.inverse import accumulate_force
-from jdyn.dynamics.kinematics import JointKinematics, carrier, joint_force, joint_kinematics, poses_and_velocities
+from jdyn.dynamics.kinematics import (
+    JointKinematics,
+    carrier,
+    common_carrier,
+    joint_force,
+    joint_kinematics,
+    poses_and_velocities,
+)
 from jdyn.model import Model
 from jdyn.spatial import Transform
 
@@ -116,10 +123,7 @@ class Kinematics(Coordinates):
         Raises:
             ValueError: if there is no such frame.
         """
-        supports = self.model.topology.supports
-        paths = [() if body < 0 else supports[body] for body, _ in (self._carrier(first), self._carrier(second))]
-        shared = next((body for body in paths[0] if body in paths[1]), None)
-        return "world" if shared is None else self.model.body_names[shared]
+        return common_carrier(self.model, first, second)
 
     def _carrier(self, frame: str) -> tuple[int, int]:
         return (-1, -1) if frame == "world" else carrier(self.model, frame)

@@ -217,6 +217,18 @@ def carrier(model: Model, body_or_frame: str | int | Integer[Array, ""]) -> tupl
     raise ValueError(unknown("body or frame", body_or_frame, names))
 
 
+def common_carrier(model: Model, first: str, second: str) -> str:
+    """Name of the last body that carries both frames, or is the body of one of them; `"world"` if there is none.
+
+    Raises:
+        ValueError: if there is no such frame.
+    """
+    bodies = (-1 if frame == "world" else carrier(model, frame)[0] for frame in (first, second))
+    one, other = (() if body < 0 else model.topology.supports[body] for body in bodies)
+    shared = next((body for body in one if body in other), None)
+    return "world" if shared is None else model.body_names[shared]
+
+
 def frame_pose(model: Model, q: Float[Array, " nq"], body_or_frame: str | int | Integer[Array, ""]) -> Transform:
     """World pose of one body or named frame.
 

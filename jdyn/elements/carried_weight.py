@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.array import as_numbers, with_fields
 from jdyn.dynamics import Kinematics
 from jdyn.elements.element import ForceElement
-from jdyn.model import Locked, Name
+from jdyn.model import Locked, Name, OtherRoot
+from jdyn.spatial import Transform
 
 
 class CarriedWeight(ForceElement):
@@ -46,3 +47,8 @@ class CarriedWeight(ForceElement):
             return None
         points = [X.point_to_parent(self.points[row]) for X, row in zip(poses, rows, strict=True)]
         return with_fields(self, bodies=names, masses=self.masses[np.array(rows)], points=jnp.stack(points))
+
+    def with_other_root(self, change: OtherRoot) -> "CarriedWeight":
+        """The same on the same bodies."""
+        names, poses = change.places(self.bodies)
+        return with_fields(self, bodies=names, points=jax.vmap(Transform.point_to_parent)(poses, self.points))

@@ -15,7 +15,7 @@ from jdyn.dynamics.body_kinematics import ORIGIN, Vector
 from jdyn.elements.element import ForceElement
 from jdyn.elements.medium import principal_axes
 from jdyn.geometry.directions import length_and_unit
-from jdyn.model import Locked, Model, Name
+from jdyn.model import Locked, Model, Name, OtherRoot
 from jdyn.spatial import Transform
 
 Each = Float[Array, " *n"]
@@ -101,6 +101,10 @@ class EllipsoidMedium(ForceElement):
         sizes = "semiaxes", "added_volumes", "added_moments"
         coefficients = "blunt_drag", "slender_drag", "angular_drag", "kutta_lift", "magnus_lift"
         return locked.on_bodies_in_motion(self, *sizes, *coefficients)
+
+    def with_other_root(self, change: OtherRoot) -> Self:
+        """The same about the same bodies."""
+        return change.on_bodies(self)
 
     def force(self, t: Scalar, kinematics: Kinematics, memory: Any) -> Float[Array, "nb 6"]:
         numbers = np.array([kinematics.model.topology.body(name) for name in self.bodies])

@@ -12,7 +12,7 @@ from jdyn.array import as_numbers
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN, Vector
 from jdyn.elements.element import ForceElement
-from jdyn.model import Locked, Model, Name
+from jdyn.model import Locked, Model, Name, OtherRoot
 from jdyn.model.inertial import central_inertia
 from jdyn.spatial import Transform
 
@@ -68,6 +68,10 @@ class Medium(ForceElement):
     def without_locked(self, locked: Locked) -> "Medium | None":
         """The same about the bodies that move."""
         return locked.on_bodies_in_motion(self, "boxes")
+
+    def with_other_root(self, change: OtherRoot) -> "Medium":
+        """The same about the same bodies."""
+        return change.on_bodies(self)
 
     def _on_box(self, pose: Transform, box: Array, axes: Array, velocity: Array) -> Float[Array, "6"]:
         """Force on a body by its box."""

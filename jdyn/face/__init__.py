@@ -91,7 +91,6 @@ from jdyn.model import Shapes as Shapes
 from jdyn.model import Universal as Universal
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
-from jdyn.model import reroot as reroot
 from jdyn.model import scale as scale
 from jdyn.model import with_frame as with_frame
 from jdyn.model import with_ground as with_ground
@@ -118,6 +117,7 @@ from jdyn.simulation import load_system as load_system
 from jdyn.simulation import lock as lock
 from jdyn.simulation import merge as merge
 from jdyn.simulation import parameters as parameters
+from jdyn.simulation import reroot as reroot
 from jdyn.simulation import save_mjcf as save_mjcf
 from jdyn.simulation import simulate as simulate
 from jdyn.simulation import simulate_batch as simulate_batch

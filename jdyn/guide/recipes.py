@@ -52,7 +52,8 @@ of several parts add up. `jdyn.with_frame` gives a model one frame more.
 
 ## Let a robot stand on its foot, or grow
 
-`jdyn.reroot` makes another link the root of a robot that moves freely, `jdyn.rerooted_state` finds its state.
+`jdyn.reroot` makes another link the root of a robot that moves freely, `jdyn.rerooted_state` finds its state. A
+system brings its controller, actuators, sensors and all its other parts along.
 `jdyn.scale` multiplies lengths, masses and times.
 
 >>> dog = jdyn.load("quadruped")

@@ -50,6 +50,8 @@ from jdyn.model.names import ActuatorName as ActuatorName
 from jdyn.model.names import JointName as JointName
 from jdyn.model.names import Name as Name
 from jdyn.model.names import renamed as renamed
+from jdyn.model.other_root import OtherRoot as OtherRoot
+from jdyn.model.other_root import with_other_root as with_other_root
 from jdyn.model.random_tree import random_tree as random_tree
 from jdyn.model.reroot import reroot as reroot
 from jdyn.model.rotors import Rotor as Rotor

@@ -30,33 +30,14 @@ _FREE = {"damping": 0.0, "friction": 0.0, "stiffness": 0.0, "armature": 0.0, "ve
 
 
 def reroot(model: Model, link: str) -> Model:
-    """The same mechanism with another link as the root of its tree, such as a foot of a humanoid.
-
-    The free joint moves the new root. Joints on the way to the old one move what carried them, about the opposite axis:
-    every other joint keeps its coordinate, its limits, damping, friction, spring and armature, and those that follow
-    others do so as before. A tree keeps its place among others; in it the new root comes first, then the way to the old
-    one, then all else in its old order.
-
-    All links, frames and shapes stay where they are. The frame of a body has to be on the axis of the joint that turns
-    it. A body that another joint turns now is therefore called `body_at_joint`, and `body` is a frame on it.
-    `jdyn.rerooted_state` finds states that correspond.
-
-    >>> builder = jdyn.Builder("walker")
-    >>> builder.add_link("torso", jdyn.Free(), mass=5.0, inertia=0.1)
-    >>> builder.add_link("leg", jdyn.Revolute((0, 1, 0)), parent="torso", joint_name="hip", mass=1.0, inertia=0.01)
-    >>> standing = jdyn.reroot(builder.build(), "leg")
-    >>> print(standing.body_names, standing.joint_names, standing.frame_names)
-    ('leg', 'torso_at_hip') ('torso', 'hip') ('torso',)
+    """The same mechanism with another link as the root of its tree: the model of `jdyn.reroot`, which says more.
 
     Args:
         model: The mechanism.
-        link: The new root: a body of a tree that moves freely, or a frame on one, whose pose is that of the free joint
-            then.
+        link: The new root: a body of a tree that moves freely, or a frame on one.
 
     Raises:
-        ValueError: if there is no such link, its tree stands on the ground, a joint on the way has several degrees of
-            freedom or is one of your own, the free joint has damping, friction, stiffness, armature or a limit, or a
-            name is taken. Traced numbers of the free joint become NaN where they would be refused.
+        ValueError: as `jdyn.reroot`.
     """
     checked(model)
     topology = model.topology

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from jdyn.array import with_fields
 from jdyn.dynamics.kinematics import carrier
-from jdyn.model import WORLD, Locked, Model, Name
+from jdyn.model import WORLD, Locked, Model, Name, OtherRoot
 from jdyn.model.topology import support_mask
 from jdyn.sensors.inertial import MountedSensor
 from jdyn.sensors.reading import Reading
@@ -87,6 +87,22 @@ class Limb(eqx.Module):
             shapes=(*(self.shapes or ()), *shapes),
         )
 
+    def with_other_root(self, change: OtherRoot) -> "Limb":
+        """The same limb; all of a tree where it begins at the old root.
+
+        Raises:
+            ValueError: if it begins at another body that carries something else then.
+        """
+        here = change.carrier(self.frame)
+        if here == change.old_root and self.is_whole:
+            return Limb(change.link)
+        if here in change.way:
+            raise change.refusal(self, f"of {self.frame!r} is no more what {here!r} carries")
+        if self.carried is None:
+            return self
+        carried = tuple(change.link if name == change.old_root else name for name in self.carried)
+        return with_fields(self, carried=carried)
+
     def contents(self, reading: Reading) -> tuple[SpatialInertia, Transform, Float[Array, "bodies 6"]]:
         """Inertias, poses and velocities of all that belongs to it, a row a body."""
         model, seen, here = reading.model, reading.kinematics, self.body(reading.model)
@@ -142,6 +158,17 @@ class _CutSensor(MountedSensor):
         """The same sensor, also of a body that is part of another one now."""
         limb = Limb(self.frame) if self.limb is None else self.limb
         return with_fields(self, limb=limb.without_locked(locked))
+
+    def with_other_root(self, change: OtherRoot) -> Self:
+        """The same sensor.
+
+        Raises:
+            ValueError: if something else carries the body.
+        """
+        limb = Limb(self.frame) if self.limb is None else self.limb
+        if (here := change.carrier(limb.frame)) in change.way:
+            raise change.refusal(self, f"is about the force that {here!r} takes from what carries it, which is another")
+        return with_fields(self, limb=None if self.limb is None else limb.with_other_root(change))
 
     def _transmitted(self, reading: Reading) -> Float[Array, "6"]:
         limb = Limb(self.frame) if self.limb is None else self.limb

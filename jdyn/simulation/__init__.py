@@ -15,6 +15,7 @@ from jdyn.simulation.merge import append as append
 from jdyn.simulation.merge import merge as merge
 from jdyn.simulation.numbers import parameters as parameters
 from jdyn.simulation.numbers import vary as vary
+from jdyn.simulation.reroot import reroot as reroot
 from jdyn.simulation.result import MESSAGES as MESSAGES
 from jdyn.simulation.result import Result as Result
 from jdyn.simulation.result import SimulationError as SimulationError

@@ -1,6 +1,6 @@
 """Transmissions through gears: a joint, and a frame that is pushed."""
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,7 +10,8 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.array import as_numbers, shaped
 from jdyn.dynamics import Kinematics
-from jdyn.model import Ball, Free, JointName, Name
+from jdyn.dynamics.kinematics import common_carrier
+from jdyn.model import Ball, Free, JointName, Name, OtherRoot
 from jdyn.spatial.components import numbers
 from jdyn.spatial.quaternions import logarithm, rotate_back
 from jdyn.spatial.rotation import matrix_to_quaternion, quaternion_log
@@ -129,6 +130,20 @@ class GearedFrame(Transmission):
         carrier = kinematics.common_carrier(self.frame, self.reference)
         apart = kinematics.position(self.frame) - kinematics.position(self.reference)
         return pushed + kinematics.push(carrier, torque=-jnp.cross(apart, force))
+
+    def with_other_root(self, change: OtherRoot) -> Self:
+        """The same.
+
+        Raises:
+            ValueError: if another body would hold what the frame and its reference turn.
+        """
+        if self.reference is not None:
+            holds, then = (common_carrier(model, self.frame, self.reference) for model in (change.before, change.after))
+            if holds != then and (holds == "world" or change.places((holds,))[0] != (then,)):
+                raise change.refusal(
+                    self, f"of {self.frame!r} and {self.reference!r} would turn {then!r} in the place of {holds!r}"
+                )
+        return self
 
     @property
     def label(self) -> str:
