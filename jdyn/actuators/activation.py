@@ -1,12 +1,14 @@
 """Activations: what an actuator acts by follows its command with a delay of its own."""
 
 import abc
+from typing import ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.actuators.numbers import limits, not_negative, number, positive
+from jdyn.model import Scaling, Units
 
 
 class Activation(eqx.Module):
@@ -23,6 +25,8 @@ class Activation(eqx.Module):
         initial: x where a motion starts.
         range: Limits of x, at which it stays; None for no limits.
     """
+
+    units: ClassVar[Units] = {"initial": "u", "range": "u"}
 
     initial: Scalar = eqx.field(default=0.0, converter=number("Activation.initial"), kw_only=True)
     range: Float[Array, "2"] | None = eqx.field(default=None, converter=limits("Activation.range"), kw_only=True)
@@ -55,6 +59,8 @@ class Integrator(Activation):
     0.0
     """
 
+    units: ClassVar[Units] = {"command": "u/s"}
+
     def rate(self, command, x):
         return command
 
@@ -68,6 +74,8 @@ class Lag(Activation):
     Attributes:
         time_constant: T [s].
     """
+
+    units: ClassVar[Units] = {"command": "u", "time_constant": "s"}
 
     time_constant: Scalar = eqx.field(converter=positive("Lag.time_constant"))
 
@@ -87,6 +95,8 @@ class Delay(Activation):
         delay: [s].
         lags: How many. x is the row of their outputs.
     """
+
+    units: ClassVar[Units] = {"command": "u", "delay": "s"}
 
     delay: Scalar = eqx.field(converter=positive("Delay.delay"))
     lags: int = eqx.field(static=True, default=8)
@@ -112,6 +122,8 @@ class SlewLimit(Activation):
         time_constant: T [s].
     """
 
+    units: ClassVar[Units] = {"command": "u", "slew": "u/s", "time_constant": "s"}
+
     slew: Scalar = eqx.field(converter=positive("SlewLimit.slew"))
     time_constant: Scalar = eqx.field(default=1e-3, converter=positive("SlewLimit.time_constant"))
 
@@ -132,9 +144,21 @@ class MuscleActivation(Activation):
         smoothing: Width of u − x in which one turns into the other; at zero they switch.
     """
 
+    units: ClassVar[Units] = {"command": "u", "rise": "s", "fall": "s", "smoothing": "u"}
+
     rise: Scalar = eqx.field(default=0.01, converter=positive("MuscleActivation.rise"))
     fall: Scalar = eqx.field(default=0.04, converter=positive("MuscleActivation.fall"))
     smoothing: Scalar = eqx.field(default=0.0, converter=not_negative("MuscleActivation.smoothing"))
+
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same with other time constants.
+
+        Raises:
+            ValueError: if it follows a command that is a length, since it goes from zero to one.
+        """
+        if not isinstance(scaling.command, float | int):
+            raise scaling.refusal(self, "follows a command in m, but goes from 0 to 1 whatever the unit is")
+        return scaling.numbers(self)
 
     def rate(self, command, x):
         missing, share = jnp.clip(command, 0, 1) - x, 0.5 + 1.5 * jnp.clip(x, 0, 1)

@@ -1,7 +1,7 @@
 """The protocol of actuators: a command, and a travel of what they move, become a force."""
 
 import abc
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
 from jdyn.actuators.numbers import limits
-from jdyn.model import Name
+from jdyn.model import Factor, Name, Scaling, Units, times, unit_of
 from jdyn.transmissions import Transmission, as_transmission
 
 
@@ -48,6 +48,8 @@ class Actuator(eqx.Module):
         force_range: Limits of the force [N or N m]; None for no limits.
     """
 
+    units: ClassVar[Units] = {"force_range": "J/x"}
+
     transmission: Transmission = eqx.field(converter=as_transmission)
     name: Name = eqx.field(static=True, default="", kw_only=True)
     command_range: Float[Array, "*commands 2"] | None = eqx.field(
@@ -82,6 +84,37 @@ class Actuator(eqx.Module):
     def rate(self, command: Scalar, travel: Travel, memory: Any) -> PyTree[Array]:
         """Rate of that state; zero unless overridden."""
         return jax.tree.map(jnp.zeros_like, memory)
+
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same on a scaled mechanism.
+
+        Raises:
+            ValueError: if the unit of a number, or that of its commands, is not known.
+        """
+        if self.transmission is not None:
+            scaling = scaling.along(self.transmission.travel_factor(scaling))
+        limits, factors = self.command_range, self.command_factors(scaling)
+        if limits is not None and any(not isinstance(factor, float | int) for factor in factors):
+            each = jnp.stack([jnp.asarray(factor, scaling.model.dtype) for factor in factors])
+            alone = limits.ndim == 1 and len(factors) == 1
+            limits = times(jnp.broadcast_to(limits, (len(factors), 2)), each[:, None])
+            limits = limits[0] if alone else limits
+        within = scaling._replace(command=self.followed_factor(scaling))
+        return within.numbers(self, command_range=limits)
+
+    def command_factors(self, scaling: Scaling) -> tuple[Factor, ...]:
+        """Factor of each of its commands, whose unit is `"command"` among the `units` of the class.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        if (unit := unit_of(self, "command")) is None:
+            raise scaling.refusal(self, 'has commands of unknown unit; give the class `units = {"command": "x"}`')
+        return (scaling.factor(unit),) * len(self.inputs)
+
+    def followed_factor(self, scaling: Scaling) -> Factor | None:
+        """Factor of the number that follows the command, if there is one."""
+        return None
 
     def limited_command(self, command: Scalar) -> Scalar:
         """A command within its limits."""

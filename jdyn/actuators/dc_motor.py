@@ -1,7 +1,7 @@
 """Motors by direct current."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.actuators.actuator import Actuator, Travel
 from jdyn.actuators.numbers import limits, not_negative, number, positive
 from jdyn.array import with_fields
+from jdyn.model import Factor, Scaling, Units
 
 
 def _positive_or_none(what: str) -> Callable[[Any], Array | None]:
@@ -38,6 +39,10 @@ class Winding(eqx.Module):
         coefficient: How much of the motor's resistance is added for each degree [1/K]; that of copper.
         reference: Temperature at which the motor's resistance is given; T₀ if left out.
     """
+
+    units: ClassVar[Units] = {
+        "capacity": "J", "resistance": "s/J", "ambient": "", "coefficient": "", "reference": ""
+    }  # fmt: skip
 
     capacity: Scalar = eqx.field(converter=positive("Winding.capacity"))
     resistance: Scalar = eqx.field(converter=positive("Winding.resistance"))
@@ -67,6 +72,8 @@ class Cogging(eqx.Module):
         phase: φ [rad].
     """
 
+    units: ClassVar[Units] = {"amplitude": "J/x", "count": "1/x", "phase": ""}
+
     amplitude: Scalar = eqx.field(converter=number("Cogging.amplitude"))
     count: Scalar = eqx.field(converter=number("Cogging.count"))
     phase: Scalar = eqx.field(default=0.0, converter=number("Cogging.phase"))
@@ -91,6 +98,10 @@ class Bristles(eqx.Module):
         stiffness: σ₀ [N m/rad].
         damping: σ₁ [N m s/rad].
     """
+
+    units: ClassVar[Units] = {
+        "coulomb": "J/x", "static": "J/x", "stribeck_speed": "x/s", "stiffness": "J/x^2", "damping": "J s/x^2"
+    }  # fmt: skip
 
     coulomb: Scalar = eqx.field(converter=positive("Bristles.coulomb"))
     static: Scalar = eqx.field(converter=positive("Bristles.static"))
@@ -166,6 +177,12 @@ class DCMotor(Actuator):
         bristles: Dry friction; None for none.
     """
 
+    # Volts stay what they are: an ampere is J/s, an ohm s/J.
+    units: ClassVar[Units] = {
+        "command": "", "resistance": "s/J", "constant": "s/x", "inductance": "s^2/J", "efficiency": "",
+        "friction_speed": "x/s", "voltage_range": "", "current_rate": "J/s^2",
+    }  # fmt: skip
+
     resistance: Scalar = eqx.field(converter=positive("DCMotor.resistance"))
     constant: Scalar = eqx.field(converter=number("DCMotor.constant"))
     inductance: Scalar | None = eqx.field(default=None, converter=_positive_or_none("DCMotor.inductance"))
@@ -185,6 +202,9 @@ class DCMotor(Actuator):
     @property
     def inputs(self) -> tuple[str, ...]:
         return ("",) if self.servo is None else self.servo.inputs
+
+    def command_factors(self, scaling: Scaling) -> tuple[Factor, ...]:
+        return super().command_factors(scaling) if self.servo is None else self.servo.command_factors(scaling)
 
     @property
     def command_limits(self) -> Float[Array, "*commands 2"] | None:

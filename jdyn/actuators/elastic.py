@@ -1,6 +1,6 @@
 """Drives that move what they drive through a spring: series elasticity, and backlash."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,6 +8,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 
 from jdyn.actuators.actuator import Actuator, Travel
 from jdyn.actuators.numbers import not_negative, positive
+from jdyn.model import Factor, Scaling, Units
 
 
 class ElasticDrive(Actuator):
@@ -29,6 +30,10 @@ class ElasticDrive(Actuator):
         friction: b, of the rotor's bearings [N m s/rad or N s/m].
         gap: Backlash, the whole of it [rad or m].
     """
+
+    units: ClassVar[Units] = {
+        "inertia": "kg m^2/x^2", "stiffness": "J/x^2", "damping": "J s/x^2", "friction": "J s/x^2", "gap": "x"
+    }  # fmt: skip
 
     actuator: Actuator
     inertia: Scalar
@@ -61,6 +66,9 @@ class ElasticDrive(Actuator):
     @property
     def inputs(self) -> tuple[str, ...]:
         return self.actuator.inputs
+
+    def command_factors(self, scaling: Scaling) -> tuple[Factor, ...]:
+        return self.actuator.command_factors(scaling)
 
     @property
     def command_limits(self) -> Float[Array, "*commands 2"] | None:

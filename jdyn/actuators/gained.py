@@ -1,7 +1,7 @@
 """Actuators whose force is a gain times the command, and a bias: motors and servos."""
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.actuators.activation import Activation
 from jdyn.actuators.actuator import Actuator, Travel
 from jdyn.actuators.numbers import not_negative, number, positive
+from jdyn.model import Factor, Scaling, Units, unit_of
 
 
 class GainedActuator(Actuator):
@@ -35,6 +36,19 @@ class GainedActuator(Actuator):
         """Force without a command [N or N m]; zero unless overridden."""
         return jnp.zeros_like(travel.length)
 
+    def command_factors(self, scaling: Scaling) -> tuple[Factor, ...]:
+        if self.activation is None:
+            return super().command_factors(scaling)
+        within = scaling._replace(command=self.followed_factor(scaling))
+        if (unit := unit_of(self.activation, "command")) is None:
+            raise scaling.refusal(
+                self.activation, 'follows commands of unknown unit; give the class `units = {"command": "u"}`'
+            )
+        return (within.factor(unit),)
+
+    def followed_factor(self, scaling: Scaling) -> Factor | None:
+        return super().command_factors(scaling)[0]
+
     def start(self, travel):
         return None if self.activation is None else self.activation.start(travel.length.dtype)
 
@@ -56,6 +70,8 @@ class Motor(GainedActuator):
     Attributes:
         strength: g [N or N m for a command of one].
     """
+
+    units: ClassVar[Units] = {"command": "", "strength": "J/x"}
 
     strength: Scalar = eqx.field(default=1.0, converter=number("Motor.strength"))
 
@@ -79,6 +95,8 @@ class PositionServo(GainedActuator):
         kd: [N s/m or N m s/rad].
         period: Length of a turn [m or rad]; None if none comes back.
     """
+
+    units: ClassVar[Units] = {"command": "x", "kp": "J/x^2", "kd": "J s/x^2", "period": "x"}
 
     kp: Scalar = eqx.field(converter=number("PositionServo.kp"))
     kd: Scalar = eqx.field(default=0.0, converter=not_negative("PositionServo.kd"))
@@ -110,6 +128,8 @@ class VelocityServo(GainedActuator):
         kd: [N s/m or N m s/rad].
     """
 
+    units: ClassVar[Units] = {"command": "x/s", "kd": "J s/x^2"}
+
     kd: Scalar = eqx.field(converter=not_negative("VelocityServo.kd"))
 
     def gain(self, travel):
@@ -130,6 +150,8 @@ class Damper(GainedActuator):
         strength: k [N s/m or N m s/rad for a command of one].
     """
 
+    units: ClassVar[Units] = {"command": "", "strength": "J s/x^2"}
+
     strength: Scalar = eqx.field(default=1.0, converter=number("Damper.strength"))
 
     def gain(self, travel):
@@ -147,6 +169,11 @@ class AffineActuator(GainedActuator):
         gains: g.
         biases: b.
     """
+
+    # Commands may be anything, and keep their unit.
+    units: ClassVar[Units] = {
+        "command": "", "gains": ("J/x", "J/x^2", "J s/x^2"), "biases": ("J/x", "J/x^2", "J s/x^2")
+    }  # fmt: skip
 
     gains: Float[Array, "3"] = eqx.field(converter=number("AffineActuator.gains"))
     biases: Float[Array, "3"] = eqx.field(default=(0.0, 0.0, 0.0), converter=number("AffineActuator.biases"))

@@ -1,5 +1,7 @@
 """Muscles of Hill."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
@@ -8,6 +10,7 @@ from jdyn.actuators.activation import Activation, MuscleActivation
 from jdyn.actuators.actuator import Travel
 from jdyn.actuators.gained import GainedActuator
 from jdyn.actuators.numbers import not_negative, number, positive
+from jdyn.model import Units
 
 
 class Muscle(GainedActuator):
@@ -33,6 +36,11 @@ class Muscle(GainedActuator):
         passive: FP halfway from 1 to `longest`, times two.
         eccentric: Largest FV.
     """
+
+    units: ClassVar[Units] = {
+        "command": "", "length_range": "x", "peak_force": "J/x", "operating_range": "", "shortest": "", "longest": "",
+        "fastest": "1/s", "passive": "", "eccentric": "",
+    }  # fmt: skip
 
     length_range: Float[Array, "2"] = eqx.field(converter=number("Muscle.length_range"))
     peak_force: Scalar = eqx.field(converter=not_negative("Muscle.peak_force"))

@@ -1,6 +1,6 @@
 """Servos of orientations."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.actuators.actuator import Actuator, Travel
 from jdyn.actuators.numbers import not_negative, number, positive
+from jdyn.model import Units
 from jdyn.spatial.rotation import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_multiply
 from jdyn.transmissions import Transmission
 
@@ -33,6 +34,8 @@ class OrientationServo(Actuator):
     Raises:
         ValueError: if the transmission is no orientation.
     """
+
+    units: ClassVar[Units] = {"command": "", "kp": "J", "kd": "J s", "largest": "J"}
 
     transmission: Transmission
     kp: Scalar = eqx.field(converter=number("OrientationServo.kp"))

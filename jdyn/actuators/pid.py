@@ -1,6 +1,6 @@
 """A position servo with an integral, whose set point moves at a limited rate."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.actuators.activation import SlewLimit
 from jdyn.actuators.actuator import Actuator, Travel
 from jdyn.actuators.numbers import limits, not_negative, number
+from jdyn.model import Factor, Scaling, Units
 
 
 class PIDServo(Actuator):
@@ -34,6 +35,8 @@ class PIDServo(Actuator):
         inputs: Which of `"position"`, `"velocity"` and `"force"` it takes, in this order.
     """
 
+    units: ClassVar[Units] = {"kp": "J/x^2", "ki": "J/x^2 s", "kd": "J s/x^2", "integral_range": "J/x"}
+
     kp: Scalar = eqx.field(converter=number("PIDServo.kp"))
     ki: Scalar = eqx.field(converter=number("PIDServo.ki"))
     kd: Scalar = eqx.field(default=0.0, converter=not_negative("PIDServo.kd"))
@@ -50,6 +53,13 @@ class PIDServo(Actuator):
             raise ValueError(f'PIDServo.inputs: expected some of "position", "velocity", "force", got {self.inputs!r}')
         if self.derivative not in ("error", "length"):
             raise ValueError(f'PIDServo.derivative: expected "error" or "length", got {self.derivative!r}')
+
+    def command_factors(self, scaling: Scaling) -> tuple[Factor, ...]:
+        units = {"position": "x", "velocity": "x/s", "force": "J/x"}
+        return tuple(scaling.factor(units[what]) for what in self.inputs)
+
+    def followed_factor(self, scaling: Scaling) -> Factor:
+        return scaling.factor("x")
 
     def start(self, travel: Travel) -> tuple[Array, Array | None]:
         """ki ∫e dt, and the set point, which starts where the transmission is."""

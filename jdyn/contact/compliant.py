@@ -25,11 +25,12 @@ from jdyn.contact.materials import (
     pair_materials,
     refuse_rigid_pairs,
     resist_turning,
+    scaled_materials,
 )
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.points import Overlap, of_bodies, warn_of_many_pairs
 from jdyn.geometry import Separation
-from jdyn.model import WORLD, Model, Name
+from jdyn.model import WORLD, Model, Name, Scaling, Units
 
 # Where steps are located, what touches may pull so far beyond the end of contact [m]: ends of steps miss it by less.
 BEYOND = 1e-4
@@ -96,6 +97,7 @@ class CompliantContact(Contact):
     """
 
     stepwise: ClassVar[bool] = False
+    units: ClassVar[Units] = {"slip_speed": "m/s", "spin_speed": "1/s", "gradient_reach": "m"}
 
     law: ContactLaw = HuntCrossley()
     material: Material = Material()
@@ -126,6 +128,10 @@ class CompliantContact(Contact):
     def check(self, colliders: Colliders):
         refuse_rigid_pairs(colliders, self.material, self.materials)
         warn_of_many_pairs(colliders, self.nearest)
+
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same between scaled shapes."""
+        return scaling.numbers(self, **scaled_materials(self, self.law, scaling))
 
     def between(self, colliders: Colliders) -> "CompliantForces":
         pairs = pair_materials(colliders, self.material, self.materials, self.law)

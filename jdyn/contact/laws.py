@@ -1,6 +1,7 @@
 """Forces where shapes touch: along the normal, by depth and the speed at which it grows, and friction beside it."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.array import Structure
 from jdyn.array.dot import dot
 from jdyn.contact.moving_points import MovingPoints
+from jdyn.model import Units
 
 Numbers = Float[Array, " points"]
 # [ω; v] or v alone, and [n; f] or f alone.
@@ -21,9 +23,12 @@ class ContactLaw(eqx.Module):
 
     Attributes:
         exponent: Of the depth where it does not change.
+        dissipation_unit: Unit of the dissipation of materials, for `jdyn.scale`; None if it is not known.
     """
 
     exponent: eqx.AbstractVar[float]
+
+    dissipation_unit: ClassVar[str | None] = None
 
     @property
     def jumps(self) -> bool:
@@ -70,6 +75,9 @@ class HuntCrossley(ContactLaw):
     Mechanics 1975.
     """
 
+    units: ClassVar[Units] = {}
+    dissipation_unit: ClassVar[str | None] = "s/m"
+
     exponent: float = eqx.field(static=True, default=1.0)
 
     def __check_init__(self):
@@ -94,6 +102,9 @@ class SpringDamper(ContactLaw):
     >>> print(law.force(jnp.array([0.5]), jnp.array([0.25]), jnp.array([8.0]), jnp.array([0.5])))
     [5.]
     """
+
+    units: ClassVar[Units] = {}
+    dissipation_unit: ClassVar[str | None] = "s"
 
     @property
     def exponent(self) -> float:
@@ -129,6 +140,9 @@ class TwoStiffnesses(ContactLaw):
     Source: Moore, Wilhelms, Collision detection and response for computer animation, SIGGRAPH 1988; Cloutier 1995,
     section 6.4.1.
     """
+
+    units: ClassVar[Units] = {"speed": "m/s"}
+    dissipation_unit: ClassVar[str | None] = ""
 
     speed: Scalar | float = 1e-2
 

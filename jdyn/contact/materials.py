@@ -14,6 +14,7 @@ from jdyn.contact.colliders import Colliders
 from jdyn.contact.laws import ContactLaw
 from jdyn.contact.points import PointPairs
 from jdyn.geometry import Separation
+from jdyn.model import Scaling, times
 from jdyn.model.shapes import all_friction
 from jdyn.terminal.messages import short, unknown
 
@@ -53,6 +54,33 @@ class Material(eqx.Module):
             check_numbers("dissipation", self.dissipation, _not_negative, "numbers that are not negative and finite")
         if self.friction is not None:
             check_numbers("friction", self.friction, _not_negative, "numbers that are not negative and finite")
+
+
+def scaled_materials(contact: Any, law: ContactLaw, scaling: Scaling) -> dict[str, Any]:
+    """The `material` and the `materials` of a contact in the units of a scaled mechanism.
+
+    Raises:
+        ValueError: if the unit of the law's dissipation is not known.
+    """
+    if (unit := law.dissipation_unit) is None:
+        raise scaling.refusal(law, 'has a dissipation of unknown unit; give the class `dissipation_unit = "s/m"`')
+    stiffness = scaling.factor(f"N/m^{law.exponent:g}")
+    dissipation = scaling.factor(unit)
+
+    def one(material: Material) -> Material:
+        # What a law has by itself is in the old units, too.
+        stated = law.dissipation if material.dissipation is None else material.dissipation
+        stays = material.dissipation is None and isinstance(dissipation, float | int)
+        friction = material.friction
+        if isinstance(friction, tuple | list) or jnp.shape(friction) == (3,):
+            sliding, *others = friction
+            friction = (sliding, *(times(x, scaling.length) for x in others))
+        return Material(times(material.stiffness, stiffness), None if stays else times(stated, dissipation), friction)
+
+    return {
+        "material": one(contact.material),
+        "materials": {name: one(material) for name, material in contact.materials.items()},
+    }
 
 
 class PairMaterials(NamedTuple):

@@ -1,6 +1,6 @@
 """Weight of bodies that is carried by something outside."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.array import as_numbers, with_fields
 from jdyn.dynamics import Kinematics
 from jdyn.elements.element import ForceElement
-from jdyn.model import Locked, Name, OtherRoot
+from jdyn.model import Locked, Name, OtherRoot, Units
 from jdyn.spatial import Transform
 
 
@@ -28,6 +28,8 @@ class CarriedWeight(ForceElement):
         masses: Mass of each whose weight is carried [kg].
         points: Points of these bodies where it is carried, in their frames [m].
     """
+
+    units: ClassVar[Units] = {"masses": "kg", "points": "m"}
 
     bodies: tuple[Name, ...] = eqx.field(static=True)
     masses: Float[Array, " n"] = eqx.field(converter=as_numbers)

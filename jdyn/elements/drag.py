@@ -1,6 +1,6 @@
 """Resistance of a fluid."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 from jaxtyping import Array, Float, Scalar
@@ -10,7 +10,7 @@ from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
 from jdyn.elements.element import ForceElement
 from jdyn.geometry.directions import length_and_unit
-from jdyn.model import Name
+from jdyn.model import Name, Units
 
 
 class Drag(ForceElement):
@@ -32,6 +32,11 @@ class Drag(ForceElement):
         wind: Velocity of the fluid in the world [m/s].
         point: Point of the frame [m].
     """
+
+    units: ClassVar[Units] = {
+        "linear": "N s/m", "quadratic": "N s^2/m^2", "turning": "N m s", "turning_quadratic": "N m s^2", "wind": "m/s",
+        "point": "m",
+    }  # fmt: skip
 
     frame: Name = eqx.field(static=True)
     linear: Scalar = eqx.field(default=0.0, converter=as_numbers)

@@ -1,6 +1,6 @@
 """Forces of a medium on ellipsoids."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
@@ -15,7 +15,7 @@ from jdyn.dynamics.body_kinematics import ORIGIN, Vector
 from jdyn.elements.element import ForceElement
 from jdyn.elements.medium import principal_axes
 from jdyn.geometry.directions import length_and_unit
-from jdyn.model import Locked, Model, Name, OtherRoot
+from jdyn.model import Locked, Model, Name, OtherRoot, Units
 from jdyn.spatial import Transform
 
 Each = Float[Array, " *n"]
@@ -68,6 +68,11 @@ class EllipsoidMedium(ForceElement):
         kutta_lift: C_K.
         magnus_lift: C_M.
     """
+
+    units: ClassVar[Units] = {
+        "semiaxes": "m", "added_volumes": "m^3", "added_moments": "m^5", "density": "N s^2/m^4", "viscosity": "Pa s",
+        "wind": "m/s", "blunt_drag": "", "slender_drag": "", "angular_drag": "", "kutta_lift": "", "magnus_lift": "",
+    }  # fmt: skip
 
     bodies: tuple[Name, ...] = eqx.field(static=True)
     poses: Transform

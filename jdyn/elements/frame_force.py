@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 from jaxtyping import Array, Float, Scalar
@@ -11,7 +11,7 @@ from jdyn.array import as_numbers, shaped
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
 from jdyn.elements.element import ForceElement
-from jdyn.model import Name
+from jdyn.model import Name, Units
 
 Given = Float[Array, "3"] | Callable[[Scalar], Float[Array, "3"]]
 
@@ -38,6 +38,8 @@ class FrameForce(ForceElement):
         axes: Of both: those of the `"world"` or of the `"frame"`.
         point: Point of the frame [m].
     """
+
+    units: ClassVar[Units] = {"thrust": "N", "torque": "N m", "point": "m"}
 
     frame: Name = eqx.field(static=True)
     thrust: Given = eqx.field(converter=_given)

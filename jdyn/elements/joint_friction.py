@@ -1,14 +1,14 @@
 """Dry friction in a joint: Stribeck's curve, and the LuGre model with bristles that bend before they slip."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.array import as_numbers
+from jdyn.array import as_numbers, with_fields
 from jdyn.elements.element import ForceElement, Implicit
-from jdyn.model import JointName
+from jdyn.model import JointName, Scaling, Units
 
 
 class _JointFriction(ForceElement):
@@ -24,12 +24,20 @@ class _JointFriction(ForceElement):
 
     implicit: Implicit = eqx.field(static=True, default="joints", kw_only=True)
     uses_bodies: ClassVar[bool] = False
+    units: ClassVar[Units] = {
+        "coulomb": "J/x", "static": "J/x", "stribeck_speed": "x/s", "viscous": "J s/x^2", "smooth": "x/s",
+        "stiffness": "J/x^2", "damping": "J s/x^2", "fading": "x/s",
+    }  # fmt: skip
 
     joint: JointName = eqx.field(static=True)
     coulomb: Scalar = eqx.field(converter=as_numbers)
     static: Scalar = eqx.field(converter=as_numbers)
     stribeck_speed: Scalar = eqx.field(converter=as_numbers)
     viscous: Scalar = eqx.field(default=0.0, converter=as_numbers)
+
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same in a scaled joint."""
+        return scaling.along(scaling.joint(self.joint)).numbers(self)
 
     def _sliding(self, v: Scalar) -> Scalar:
         """Size of the friction at a speed: g(v)."""
@@ -112,6 +120,11 @@ class LuGreFriction(_JointFriction):
     stiffness: Scalar = eqx.field(default=1e5, converter=as_numbers)
     damping: Scalar | None = eqx.field(default=None, converter=lambda x: None if x is None else as_numbers(x))
     fading: Scalar | None = eqx.field(default=None, converter=lambda x: None if x is None else as_numbers(x))
+
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same in a scaled joint; a damping that is left out stands for one in the unit of the joint."""
+        damping = jnp.sqrt(self.stiffness) if self.damping is None and scaling.similar else self.damping
+        return super(LuGreFriction, with_fields(self, damping=damping)).scaled(scaling)
 
     def start(self, t: Scalar, kinematics: Any) -> Array:
         """z where a motion starts: straight bristles."""

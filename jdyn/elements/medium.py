@@ -1,6 +1,6 @@
 """Resistance of a medium to whole bodies."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from jdyn.array import as_numbers
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN, Vector
 from jdyn.elements.element import ForceElement
-from jdyn.model import Locked, Model, Name, OtherRoot
+from jdyn.model import Locked, Model, Name, OtherRoot, Units
 from jdyn.model.inertial import central_inertia
 from jdyn.spatial import Transform
 
@@ -42,6 +42,8 @@ class Medium(ForceElement):
         viscosity: η [Pa s].
         wind: Velocity of the medium in the world [m/s].
     """
+
+    units: ClassVar[Units] = {"boxes": "m", "density": "N s^2/m^4", "viscosity": "Pa s", "wind": "m/s"}
 
     bodies: tuple[Name, ...] = eqx.field(static=True)
     poses: Transform

@@ -1,6 +1,6 @@
 """A spring and a damper between two points."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
 from jdyn.elements.element import ForceElement, Implicit
 from jdyn.geometry.directions import length_and_unit
-from jdyn.model import Name
+from jdyn.model import Name, Units
 
 
 class PointSpring(ForceElement):
@@ -36,6 +36,10 @@ class PointSpring(ForceElement):
         rest_length: l₀ [m].
         point_a, point_b: Points in either frame [m].
     """
+
+    units: ClassVar[Units] = {
+        "stiffness": "N/m", "damping": "N s/m", "rest_length": "m", "point_a": "m", "point_b": "m",
+    }  # fmt: skip
 
     implicit: Implicit = eqx.field(static=True, default="coupled", kw_only=True)
 

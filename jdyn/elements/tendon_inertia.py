@@ -1,6 +1,6 @@
 """Inertia along tendons."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Scalar
 from jdyn.array import LU, SMALL, as_numbers, solution
 from jdyn.dynamics import Kinematics
 from jdyn.elements.element import ForceElement
+from jdyn.model import Scaling, Units
 from jdyn.transmissions import Transmission
 
 
@@ -34,9 +35,14 @@ class TendonInertia(ForceElement):
     """
 
     adds_inertia: ClassVar[bool] = True
+    units: ClassVar[Units] = {"inertia": "kg m^2/x^2"}
 
     transmission: Transmission
     inertia: Scalar = eqx.field(converter=as_numbers)
+
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same along a scaled tendon."""
+        return scaling.along(self.transmission.travel_factor(scaling)).numbers(self)
 
     def force(self, t: Scalar, kinematics: Kinematics, memory: Any) -> Float[Array, " nv"]:
         return jnp.zeros_like(kinematics.v)

@@ -1,6 +1,6 @@
 """Springs, dampers, friction and stops of tendons."""
 
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
@@ -12,6 +12,7 @@ from jdyn.dynamics import Kinematics
 from jdyn.dynamics.passive import friction_share
 from jdyn.elements.element import ForceElement, Implicit
 from jdyn.elements.stops import stop_force
+from jdyn.model import Scaling, Units
 from jdyn.model.build import FRICTION_SPEED
 from jdyn.transmissions import Transmission
 
@@ -47,6 +48,12 @@ class TendonSpring(ForceElement):
         damping_powers: d₁ and d₂ [N s²/m², N s³/m³].
     """
 
+    units: ClassVar[Units] = {
+        "stiffness": "J/x^2", "damping": "J s/x^2", "rest_range": "x", "friction": "J/x", "friction_speed": "x/s",
+        "range": "x", "stop_stiffness": "J/x^2", "stop_dissipation": "s/x", "stop_onset": "x",
+        "stiffness_powers": ("J/x^3", "J/x^4"), "damping_powers": ("J s^2/x^3", "J s^3/x^4"),
+    }  # fmt: skip
+
     implicit: Implicit = eqx.field(static=True, default="coupled", kw_only=True)
 
     transmission: Transmission
@@ -61,6 +68,10 @@ class TendonSpring(ForceElement):
     stop_onset: Scalar = eqx.field(default=1e-3, converter=as_numbers)
     stiffness_powers: Float[Array, "2"] = eqx.field(default=(0.0, 0.0), converter=as_numbers)
     damping_powers: Float[Array, "2"] = eqx.field(default=(0.0, 0.0), converter=as_numbers)
+
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same along a scaled tendon."""
+        return scaling.along(self.transmission.travel_factor(scaling)).numbers(self)
 
     def force(self, t: Scalar, kinematics: Kinematics, memory: Any) -> Float[Array, " nv"] | Float[Array, "nb 6"]:
         length, pushed = self.transmission.length(kinematics), self.transmission.on_bodies(kinematics)

@@ -91,7 +91,6 @@ from jdyn.model import Shapes as Shapes
 from jdyn.model import Universal as Universal
 from jdyn.model import pose as pose
 from jdyn.model import random_tree as random_tree
-from jdyn.model import scale as scale
 from jdyn.model import with_frame as with_frame
 from jdyn.model import with_ground as with_ground
 from jdyn.model import with_rotors as with_rotors
@@ -119,6 +118,7 @@ from jdyn.simulation import merge as merge
 from jdyn.simulation import parameters as parameters
 from jdyn.simulation import reroot as reroot
 from jdyn.simulation import save_mjcf as save_mjcf
+from jdyn.simulation import scale as scale
 from jdyn.simulation import simulate as simulate
 from jdyn.simulation import simulate_batch as simulate_batch
 from jdyn.simulation import touch_event as touch_event

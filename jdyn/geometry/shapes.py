@@ -2,6 +2,7 @@
 
 import itertools
 from abc import abstractmethod
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -52,6 +53,8 @@ class Solid(Structure):
 class HalfSpace(Solid):
     """z ≤ 0."""
 
+    units: ClassVar = {}
+
     def surface(self, point: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
         return point.at[2].set(0), jnp.array([0, 0, 1], point.dtype)
 
@@ -62,6 +65,8 @@ class Plane(HalfSpace):
     Attributes:
         sides: Lengths along x and y [m], 0 where it has no end.
     """
+
+    units: ClassVar = {"sides": "m"}
 
     sides: Float[Array, "2"]
 
@@ -106,6 +111,8 @@ class Sphere(Convex, Solid):
         radius: [m].
     """
 
+    units: ClassVar = {"radius": "m"}
+
     radius: Scalar
 
     @property
@@ -134,6 +141,8 @@ class Capsule(Convex, Solid):
         radius: [m].
         length: Of the segment [m].
     """
+
+    units: ClassVar = {"radius": "m", "length": "m"}
 
     radius: Scalar
     length: Scalar
@@ -172,6 +181,8 @@ class Box(Convex, Solid):
         sides: Lengths of the sides [m].
     """
 
+    units: ClassVar = {"sides": "m"}
+
     sides: Float[Array, "3"]
 
     @property
@@ -206,6 +217,8 @@ class Cylinder(Convex, Solid):
         length: Along the axis [m].
     """
 
+    units: ClassVar = {"radius": "m", "length": "m"}
+
     radius: Scalar
     length: Scalar
 
@@ -238,6 +251,8 @@ class Ellipsoid(Convex, Solid):
     Attributes:
         radii: Half of its length along each axis [m].
     """
+
+    units: ClassVar = {"radii": "m"}
 
     radii: Float[Array, "3"]
 

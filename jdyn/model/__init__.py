@@ -56,7 +56,10 @@ from jdyn.model.random_tree import random_tree as random_tree
 from jdyn.model.reroot import reroot as reroot
 from jdyn.model.rotors import Rotor as Rotor
 from jdyn.model.rotors import with_rotors as with_rotors
+from jdyn.model.scale import coordinate_factors as coordinate_factors
 from jdyn.model.scale import scale as scale
+from jdyn.model.scale import scaled_model as scaled_model
+from jdyn.model.scale import scaling_of as scaling_of
 from jdyn.model.shapes import Shape as Shape
 from jdyn.model.shapes import ShapeRole as ShapeRole
 from jdyn.model.shapes import Shapes as Shapes
@@ -64,6 +67,12 @@ from jdyn.model.shapes import Touching as Touching
 from jdyn.model.topology import WORLD as WORLD
 from jdyn.model.topology import Topology as Topology
 from jdyn.model.topology import Tree as Tree
+from jdyn.model.units import Factor as Factor
+from jdyn.model.units import Scaling as Scaling
+from jdyn.model.units import Units as Units
+from jdyn.model.units import scaled as scaled
+from jdyn.model.units import times as times
+from jdyn.model.units import unit_of as unit_of
 from jdyn.model.vary import BY_COORDINATE as BY_COORDINATE
 from jdyn.model.vary import parameters as parameters
 from jdyn.model.vary import units_of as units_of

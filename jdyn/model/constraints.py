@@ -6,15 +6,17 @@ A constraint speaks of a few frames and joints by their names, and knows nothing
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Scalar
 
+from jdyn.array import with_fields
 from jdyn.model.locked import Locked
 from jdyn.model.names import JointName, Name
+from jdyn.model.units import Factor, Scaling, Units, times
 from jdyn.spatial import Transform
 from jdyn.spatial.rotation import matrix_to_quaternion, quaternion_log
 
@@ -124,6 +126,8 @@ class Connect(_OfFrames):
         point_a, point_b: The point, in the coordinates of either frame [m].
     """
 
+    units: ClassVar[Units] = {"point_a": "m", "point_b": "m"}
+
     point_a: Float[Array, "3"] = eqx.field(default=ORIGIN, converter=_point)
     point_b: Float[Array, "3"] = eqx.field(default=ORIGIN, converter=_point)
 
@@ -146,6 +150,8 @@ class Hinge(_OfFrames):
         axis_a, axis_b: Direction of the axis in either frame; scaled to unit length.
         point_a, point_b: A point of the axis in either frame [m].
     """
+
+    units: ClassVar[Units] = {"axis_a": "", "axis_b": "", "point_a": "m", "point_b": "m"}
 
     axis_a: Float[Array, "3"] = eqx.field(converter=_point)
     axis_b: Float[Array, "3"] = eqx.field(converter=_point)
@@ -173,6 +179,8 @@ class Weld(_OfFrames):
         pose: Of the second frame in the first.
     """
 
+    units: ClassVar[Units] = {}
+
     pose: Transform = eqx.field(default_factory=Transform.identity)
 
     def between(self, X, Y):
@@ -193,6 +201,8 @@ class Distance(_OfFrames):
         length: l, greater than zero [m].
         point_a, point_b: A point in the coordinates of either frame [m].
     """
+
+    units: ClassVar[Units] = {"length": "m", "point_a": "m", "point_b": "m"}
 
     length: Float[Array, ""] = eqx.field(converter=_point)
     point_a: Float[Array, "3"] = eqx.field(default=ORIGIN, converter=_point)
@@ -231,6 +241,12 @@ class Gear(Constraint):
     def joints(self):
         return self.follower, self.leader
 
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same between scaled joints."""
+        out, into = (scaling.joint(joint) for joint in (self.follower, self.leader))
+        powers = [_ratio(scaling, out, into, power) for power in range(self.coefficients.shape[-1])]
+        return with_fields(self, coefficients=_each(self.coefficients, powers))
+
     def residual(self, placed):
         follower, leader = placed.joints
         return (follower - jnp.polyval(self.coefficients[::-1], leader))[None]
@@ -261,6 +277,14 @@ class JointSum(Constraint):
         if self.weights.shape[-1:] != (len(self.joints),):
             raise ValueError(f"JointSum: expected {len(self.joints)} weights, got shape {self.weights.shape}")
 
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same sum of scaled joints: in m if all of them slide; otherwise the weights are those of angles."""
+        units = [scaling.joint(joint) for joint in self.joints]
+        if not any(isinstance(unit, float | int) for unit in units):
+            return with_fields(self, total=times(self.total, units[0]))
+        weights = [_ratio(scaling, 1.0, unit, 1) for unit in units]
+        return with_fields(self, weights=_each(self.weights, weights))
+
     def residual(self, placed):
         return (self.weights @ jnp.stack(placed.joints) - self.total)[None]
 
@@ -287,6 +311,8 @@ class PrescribedJoint(Constraint):
         position: `t -> q`, twice differentiable [rad or m].
     """
 
+    units: ClassVar[Units] = {"position": "x"}
+
     joint: JointName = eqx.field(static=True)
     position: Callable[[Scalar], Scalar]
 
@@ -295,6 +321,10 @@ class PrescribedJoint(Constraint):
     @property
     def joints(self):
         return (self.joint,)
+
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same of a scaled joint."""
+        return scaling.along(scaling.joint(self.joint)).numbers(self)
 
     def residual(self, placed):
         return (placed.joints[0] - self.position(placed.t))[None]
@@ -319,6 +349,8 @@ class PrescribedFrame(Constraint):
         frame: Name of a body or frame.
         pose: `t -> Transform`, its pose in the world, twice differentiable.
     """
+
+    units: ClassVar[Units] = {"pose": "pose"}
 
     frame: Name = eqx.field(static=True)
     pose: Callable[[Scalar], Transform]
@@ -409,6 +441,8 @@ class RollingDisk(_Rolling):
         plane: The frame whose first two axes span the plane.
     """
 
+    units: ClassVar[Units] = {"radius": "m", "axis": ""}
+
     disk: Name = eqx.field(static=True)
     radius: Float[Array, ""] = eqx.field(converter=_point)
     axis: Float[Array, "3"] = eqx.field(default=(0.0, 0.0, 1.0), converter=_point)
@@ -439,6 +473,8 @@ class RollingSphere(_Rolling):
         plane: The frame whose first two axes span the plane.
     """
 
+    units: ClassVar[Units] = {"radius": "m"}
+
     sphere: Name = eqx.field(static=True)
     radius: Float[Array, ""] = eqx.field(converter=_point)
     plane: Name = eqx.field(static=True, default="world")
@@ -449,6 +485,17 @@ class RollingSphere(_Rolling):
 
     def lowest(self, body, plane):
         return body.translation - self.radius * plane.rotation[:, 2]
+
+
+def _ratio(scaling: Scaling, out: Factor, into: Factor, power: int) -> Array:
+    """Factor of one unit over a power of another one."""
+    one = jnp.ones((), scaling.model.dtype)
+    return times(one, out) / times(one, into) ** power
+
+
+def _each(numbers: Array, factors: list[Array]) -> Array:
+    """Numbers times a factor for each; of no numbers, none."""
+    return times(numbers, jnp.stack(factors)) if factors else numbers
 
 
 def _deviation(wanted, X):

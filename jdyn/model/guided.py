@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -11,6 +11,7 @@ from jaxtyping import Scalar
 
 from jdyn.model.constraints import Constraint, Moving, Placed
 from jdyn.model.names import Name
+from jdyn.model.units import Units
 from jdyn.spatial import Transform
 from jdyn.terminal.messages import unknown
 
@@ -21,6 +22,8 @@ class Still(eqx.Module):
     Attributes:
         pose: Its pose.
     """
+
+    units: ClassVar[Units] = {}
 
     pose: Transform
 
@@ -47,6 +50,8 @@ class Guided(Constraint):
         places: Pose in the guide of each of these.
         base: Name of the body or frame in which `pose` tells the motion.
     """
+
+    units: ClassVar[Units] = {"pose": "pose"}
 
     constraint: Constraint
     guide: Name = eqx.field(static=True)

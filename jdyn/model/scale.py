@@ -1,49 +1,51 @@
 """The same mechanism in other sizes."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array
+from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from jdyn.array import shaped
 from jdyn.model.joints import Ball, Free, Helical, Joint
 from jdyn.model.model import Limits, Model, checked
+from jdyn.model.topology import Topology
+from jdyn.model.units import Factor, Scaling, times
 from jdyn.model.values import DIRECTIONS
 from jdyn.spatial import SpatialInertia, Transform
 from jdyn.terminal.messages import enumerated
 
 
-def scale(model: Model, *, length: ArrayLike = 1.0, mass: ArrayLike = 1.0, time: ArrayLike | None = None) -> Model:
-    """A copy of a model with lengths, masses and times multiplied by factors.
-
-    Every number changes as its unit says: moments of inertia by mass × length², torques by mass × length² / time²,
-    springs and dampers of turning joints by mass × length² / time² and mass × length² / time, of sliding ones by
-    mass / time² and mass / time. The scaled model therefore moves as the model does, only larger and slower: if q(t) is
-    a motion of one, q(t / time) is one of the other, with distances of sliding and free joints multiplied by `length`.
-    Change numbers that are to be others with `jdyn.vary`.
-
-    Density stays the same with `mass=length**3`. If `time` is left out, gravity stays the same.
-
-    >>> rod = jdyn.load("pendulum")
-    >>> large = jdyn.scale(rod, length=4.0, mass=2.0)
-    >>> print(large.gravity, large.inertias.mass, jdyn.mass_matrix(large, jnp.zeros(1)) / jdyn.mass_matrix(rod, [0.0]))
-    [ 0.    0.   -9.81] [2.] [[32.]]
+def scale(
+    model: Model,
+    *,
+    length: ArrayLike = 1.0,
+    mass: ArrayLike = 1.0,
+    time: ArrayLike | None = None,
+    similar: bool = True,
+) -> Model:
+    """A copy of a model with lengths, masses and times multiplied by factors: the model of `jdyn.scale`, which says
+    more.
 
     Args:
         model: The mechanism.
         length: Factor of all lengths, positive; shapes and frames count.
         mass: Factor of all masses, positive.
-        time: Factor of all times, positive; the square root of `length` if left out. Gravity is multiplied by
-            length / time².
+        time: Factor of all times, positive; the square root of `length` if left out.
+        similar: Whether numbers that have to do with time and forces change as well.
 
     Raises:
-        ValueError: if a factor is not positive or no scalar, or a joint of your own has geometry that jdyn does not
-            know.
+        ValueError: as `jdyn.scale`.
     """
+    return scaled_model(scaling_of(model, length, mass, time, similar))
+
+
+def scaling_of(model: Model, length: ArrayLike, mass: ArrayLike, time: ArrayLike | None, similar: bool) -> Scaling:
+    """Factors of a model, checked as `jdyn.scale` says; 1.0 for what does not change."""
     checked(model)
     for joint in model.joints:
         kind, fields = type(joint), {field.name for field in dataclasses.fields(joint)}
@@ -51,30 +53,49 @@ def scale(model: Model, *, length: ArrayLike = 1.0, mass: ArrayLike = 1.0, time:
             raise ValueError(f"scale: {kind.__name__} joints have {enumerated(sorted(strange))}, of unknown units")
         if kind.nq != kind.nv and not issubclass(kind, (Ball, Free)):
             raise ValueError(f"scale: {kind.__name__} joints have coordinates of unknown units")
-    factors = {"length": length, "mass": mass} | ({} if time is None else {"time": time})
-    for what, factor in factors.items():
+    if time is not None and not similar:
+        raise ValueError("scale: without similar motions times stay what they are; leave out time, or similar=False")
+    given = {"length": length, "mass": mass} | ({} if time is None else {"time": time})
+    factors: dict[str, Factor] = {}
+    for what, factor in given.items():
         if not isinstance(factor, Tracer) and not np.all((np.asarray(factor) > 0) & (np.asarray(factor) < np.inf)):
             raise ValueError(f"scale: {what} is {factor}, expected a positive number")
-    length, mass, *rest = (
-        shaped(what, jnp.asarray(factor, model.dtype), model.dtype, ()) for what, factor in factors.items()
-    )
-    return _scaled(model, length, mass, *rest)
+        same = isinstance(factor, float | int) and factor == 1
+        factors[what] = 1.0 if same else shaped(what, jnp.asarray(factor, model.dtype), model.dtype, ())
+    if time is None:
+        fall = factors["length"]
+        factors["time"] = 1.0 if isinstance(fall, float | int) or not similar else jnp.sqrt(fall)
+    return Scaling(model, factors["length"], factors["mass"], factors["time"], similar, natural=time is None)
+
+
+def scaled_model(scaling: Scaling) -> Model:
+    """The model with other numbers."""
+    model = scaling.model
+    factors = (jnp.asarray(x, model.dtype) for x in (scaling.length, scaling.mass, scaling.time))
+    return _scaled(model, *factors, scaling.similar, scaling.natural)
+
+
+def coordinate_factors(scaling: Scaling) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """Factors of the coordinates of a configuration, and of their units in velocities, without time."""
+    model, topology = scaling.model, scaling.model.topology
+    in_q, in_v = _units(topology, jnp.asarray(scaling.length, model.dtype))
+    return in_q[np.array(topology.independent_q, int)], in_v[np.array(topology.independent_v, int)]
 
 
 # In one program: otherwise each of some fifty operations would be one.
-@jax.jit
-def _scaled(model: Model, length: Array, mass: Array, time: Array | None = None) -> Model:
+@functools.partial(jax.jit, static_argnums=(4, 5))
+def _scaled(model: Model, length: Array, mass: Array, time: Array, similar: bool, natural: bool) -> Model:
     topology, limits, inertias, shapes = model.topology, model.limits, model.inertias, model.shapes
-    gravity = model.gravity if time is None else model.gravity * (length / time**2)
-    time = jnp.sqrt(length) if time is None else time
+    gravity = model.gravity if natural else model.gravity * (length / time**2)
 
     def poses(X: Transform) -> Transform:
         return dataclasses.replace(X, translation=X.translation * length)
 
-    # Units of the coordinates: those of sliding are lengths, all others are none.
-    slides = np.array([motion == "slide" for kind in topology.kinds for motion in kind.motions], bool)
-    in_q = np.array([is_length for kind in topology.kinds for is_length in _lengths(kind)], bool)
-    unit, q_unit = jnp.where(slides, length, 1), jnp.where(in_q, length, 1)
+    def changed(x: Array, factor: Array) -> Array:
+        """Numbers that have to do with time or forces."""
+        return times(x, factor) if similar else x
+
+    q_unit, unit = _units(topology, length)
     energy = mass * (length / time) ** 2
     force, speed = energy / unit, unit / time
     ratio, offset = model.mimic_ratio, model.mimic_offset
@@ -87,13 +108,15 @@ def _scaled(model: Model, length: Array, mass: Array, time: Array | None = None)
     )
     if shapes is not None:
         # Sliding friction is a number; torsional and rolling friction are lengths.
+        by_kind, stated = jnp.stack([jnp.ones_like(length), length, length])[None], shapes.stated_friction
         shapes = dataclasses.replace(
             shapes,
             sizes=shapes.sizes * length,
             placements=poses(shapes.placements),
-            friction=shapes.friction * jnp.stack([jnp.ones_like(length), length, length])[None],
+            friction=shapes.friction * by_kind,
             heights=tuple(heights * length for heights in shapes.heights),
             margins=None if shapes.margins is None else shapes.margins * length,
+            stated_friction=stated if stated is None else stated * by_kind,
         )
     return dataclasses.replace(
         model,
@@ -102,13 +125,18 @@ def _scaled(model: Model, length: Array, mass: Array, time: Array | None = None)
         inertias=SpatialInertia(
             inertias.mass * mass, inertias.first_moment * (mass * length), inertias.rotational * (mass * length**2)
         ),
-        damping=model.damping * (force / speed),
-        friction=model.friction * force,
-        friction_speed=model.friction_speed * speed,
-        stiffness=model.stiffness * (force / unit),
+        damping=changed(model.damping, force / speed),
+        friction=changed(model.friction, force),
+        friction_speed=changed(model.friction_speed, speed),
+        stiffness=changed(model.stiffness, force / unit),
         rest=model.rest * q_unit,
         armature=model.armature * (mass * (length / unit) ** 2),
-        limits=Limits(limits.lower * q_unit, limits.upper * q_unit, limits.velocity * speed, limits.effort * force),
+        limits=Limits(
+            times(limits.lower, q_unit),
+            times(limits.upper, q_unit),
+            changed(limits.velocity, speed),
+            changed(limits.effort, force),
+        ),
         mimic_ratio=ratio,
         mimic_offset=offset,
         frames=poses(model.frames),
@@ -116,6 +144,13 @@ def _scaled(model: Model, length: Array, mass: Array, time: Array | None = None)
         shapes=shapes,
         links=None,
     )
+
+
+def _units(topology: Topology, length: Array) -> tuple[Float[Array, " nq_full"], Float[Array, " nv_full"]]:
+    """Factors of all coordinates of configurations and of velocities, without time: those of sliding are lengths."""
+    slides = np.array([motion == "slide" for kind in topology.kinds for motion in kind.motions], bool)
+    in_q = np.array([is_length for kind in topology.kinds for is_length in _lengths(kind)], bool)
+    return jnp.where(in_q, length, 1), jnp.where(slides, length, 1)
 
 
 def _lengths(kind: type[Joint]) -> list[bool]:

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.model import ActuatorName, JointName
+from jdyn.model import ActuatorName, Factor, JointName, Scaling
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor
 from jdyn.transmissions import Transmission, as_transmission
@@ -33,6 +33,9 @@ class ActuatorForce(_ActuatorSensor):
         actuator: Name of the actuator.
     """
 
+    def value_factor(self, scaling: Scaling) -> Factor:
+        return scaling.along(scaling.travels[self.actuator]).factor("J/x")
+
     def value(self, reading: Reading) -> Scalar | Float[Array, "3"]:
         return reading.of_actuators.forces[reading.actuator(self.actuator)]
 
@@ -51,6 +54,9 @@ class ActuatorPosition(_ActuatorSensor):
         actuator: Name of the actuator.
     """
 
+    def value_factor(self, scaling: Scaling) -> Factor:
+        return scaling.travels[self.actuator]
+
     def value(self, reading: Reading) -> Scalar | Float[Array, "3"]:
         return reading.of_actuators.lengths[reading.actuator(self.actuator)]
 
@@ -68,6 +74,9 @@ class ActuatorVelocity(_ActuatorSensor):
         name: Key of its values.
         actuator: Name of the actuator.
     """
+
+    def value_factor(self, scaling: Scaling) -> Factor:
+        return scaling.along(scaling.travels[self.actuator]).factor("x/s")
 
     def value(self, reading: Reading) -> Scalar | Float[Array, "3"]:
         return reading.of_actuators.velocities[reading.actuator(self.actuator)]
@@ -91,6 +100,9 @@ class JointActuatorForce(Sensor):
 
     uses_forces: ClassVar[bool] = False
     uses_actuators: ClassVar[bool] = True
+
+    def value_factor(self, scaling: Scaling) -> Factor:
+        return scaling.along(scaling.joint(self.joint)).factor("J/x")
 
     def value(self, reading: Reading) -> Float[Array, "*coordinates"]:
         topology = reading.model.topology
@@ -119,6 +131,9 @@ class TransmissionPosition(Sensor):
 
     uses_forces: ClassVar[bool] = False
 
+    def value_factor(self, scaling: Scaling) -> Factor:
+        return self.transmission.travel_factor(scaling)
+
     def value(self, reading: Reading) -> Scalar:
         return self.transmission.length(reading.kinematics)
 
@@ -139,6 +154,9 @@ class TransmissionVelocity(Sensor):
     transmission: Transmission = eqx.field(converter=as_transmission)
 
     uses_forces: ClassVar[bool] = False
+
+    def value_factor(self, scaling: Scaling) -> Factor:
+        return scaling.along(self.transmission.travel_factor(scaling)).factor("x/s")
 
     def value(self, reading: Reading) -> Scalar:
         return self.transmission.moments(reading.kinematics) @ reading.kinematics.v

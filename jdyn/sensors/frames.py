@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jdyn.model import Name
+from jdyn.model import Name, Units
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor, as_arrays
 from jdyn.spatial import Transform
@@ -74,6 +74,8 @@ class FramePosition(FrameSensor):
     [1. 0. 0.]
     """
 
+    units: ClassVar[Units] = {"value": "m"}
+
     def value(self, reading: Reading) -> Float[Array, "3"]:
         return self._pose(reading).translation
 
@@ -87,6 +89,8 @@ class FrameQuaternion(FrameSensor):
     >>> print(sensor.value(reading).round(3) + 0.0)
     [0.878 0.    0.479 0.   ]
     """
+
+    units: ClassVar[Units] = {"value": ""}
 
     def value(self, reading: Reading) -> Float[Array, "4"]:
         return matrix_to_quaternion(self._pose(reading).rotation)
@@ -103,6 +107,8 @@ class FrameAxis(FrameSensor):
     Attributes:
         axis: Which one.
     """
+
+    units: ClassVar[Units] = {"value": ""}
 
     axis: Literal["x", "y", "z"] = eqx.field(static=True, default="x", kw_only=True)
 
@@ -124,6 +130,8 @@ class FrameLinearVelocity(FrameSensor):
     [2. 0. 0.]
     """
 
+    units: ClassVar[Units] = {"value": "m/s"}
+
     def value(self, reading: Reading) -> Float[Array, "3"]:
         return self._in_axes(reading, self._velocities(reading)[3])
 
@@ -137,6 +145,8 @@ class FrameAngularVelocity(FrameSensor):
     >>> print(sensor.value(reading).round(3) + 0.0)
     [ 0. -2.  0.]
     """
+
+    units: ClassVar[Units] = {"value": "1/s"}
 
     def value(self, reading: Reading) -> Float[Array, "3"]:
         moving, turning, _, _ = self._velocities(reading)
@@ -162,6 +172,7 @@ class FrameLinearAcceleration(FrameSensor):
 
     from_free_fall: bool = eqx.field(static=True, default=False, kw_only=True)
 
+    units: ClassVar[Units] = {"value": "m/s^2"}
     uses_forces: ClassVar[bool] = True
 
     def __check_init__(self):
@@ -189,6 +200,7 @@ class FrameAngularAcceleration(FrameSensor):
     [ 0. -1.  0.]
     """
 
+    units: ClassVar[Units] = {"value": "1/s^2"}
     uses_forces: ClassVar[bool] = True
 
     def value(self, reading: Reading) -> Float[Array, "3"]:

@@ -1,14 +1,15 @@
 """Noise, bias, saturation and quantisation of sensors."""
 
 import binascii
-from typing import Any
+from typing import Any, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 
-from jdyn.array import as_numbers
+from jdyn.array import as_numbers, with_fields
+from jdyn.model import Scaling, scaled, times
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sampled import Sampled
 from jdyn.sensors.wrapper import Wrapper
@@ -69,6 +70,20 @@ class Imperfect(Wrapper):
         if self.key is not None and self.generator is None:
             # Callbacks of JAX, which tell failures of simulations, take no arrays of keys.
             self.key, self.generator = jax.random.key_data(self.key), str(jax.random.key_impl(self.key))
+
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same imperfections of the scaled sensor, in its new unit.
+
+        Raises:
+            ValueError: if that is not known.
+        """
+        unit = self.value_factor(scaling)
+        numbers = {what: getattr(self, what) for what in ("noise", "bias", "cutoff", "quantum")}
+        changed = {what: None if x is None else times(x, unit) for what, x in numbers.items()}
+        drift = self.drift
+        if drift is not None:
+            drift = times(times(drift, unit), scaling.factor("1/s^0.5"))
+        return with_fields(self, sensor=scaled(self.sensor, scaling), drift=drift, **changed)
 
     def value(self, reading: Reading) -> Float[Array, "..."]:
         x = self.sensor.value(reading)

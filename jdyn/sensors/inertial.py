@@ -6,7 +6,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from jdyn.array import as_numbers
-from jdyn.model import Name
+from jdyn.model import Name, Units
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor, as_arrays
 from jdyn.spatial import Transform
@@ -47,6 +47,8 @@ class Gyro(MountedSensor):
     [ 0. -2.  0.]
     """
 
+    units: ClassVar[Units] = {"value": "1/s"}
+
     def value(self, reading: Reading) -> Float[Array, "3"]:
         return self._in_axes(reading, reading.velocity(self.frame, self.pose)[:3])
 
@@ -59,6 +61,8 @@ class Velocimeter(MountedSensor):
     >>> print(sensor.value(reading).round(3) + 0.0)
     [2. 0. 0.]
     """
+
+    units: ClassVar[Units] = {"value": "m/s"}
 
     def value(self, reading: Reading) -> Float[Array, "3"]:
         return self._in_axes(reading, reading.velocity(self.frame, self.pose)[3:])
@@ -74,6 +78,7 @@ class Accelerometer(MountedSensor):
     [0.   0.   9.81]
     """
 
+    units: ClassVar[Units] = {"value": "m/s^2"}
     uses_forces: ClassVar[bool] = True
 
     def value(self, reading: Reading) -> Float[Array, "3"]:
@@ -92,6 +97,8 @@ class Magnetometer(MountedSensor):
     Attributes:
         field: The field in world axes, in any unit. That of MuJoCo is (0, -0.5, 0) if left out.
     """
+
+    units: ClassVar[Units] = {"value": "", "field": ""}
 
     field: Float[Array, "3"] = eqx.field(default=(0.0, -0.5, 0.0), converter=as_numbers, kw_only=True)
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from jdyn.model import JointName
+from jdyn.model import Factor, JointName, Scaling
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor
 
@@ -29,6 +29,9 @@ class JointPosition(_JointSensor):
         joint: Name of a joint, which may follow another one.
     """
 
+    def value_factor(self, scaling: Scaling) -> Factor:
+        return scaling.joint(self.joint)
+
     def value(self, reading: Reading) -> Float[Array, "*coordinates"]:
         model, topology = reading.model, reading.model.topology
         q = model.expand(reading.kinematics.q)[topology.q_slice(topology.joint(self.joint))]
@@ -47,6 +50,9 @@ class JointVelocity(_JointSensor):
         name: Key of its values.
         joint: Name of a joint, which may follow another one.
     """
+
+    def value_factor(self, scaling: Scaling) -> Factor:
+        return scaling.along(scaling.joint(self.joint)).factor("x/s")
 
     def value(self, reading: Reading) -> Float[Array, "*coordinates"]:
         model, topology = reading.model, reading.model.topology

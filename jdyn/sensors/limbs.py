@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from jdyn.array import with_fields
 from jdyn.dynamics.kinematics import carrier
-from jdyn.model import WORLD, Locked, Model, Name, OtherRoot
+from jdyn.model import WORLD, Locked, Model, Name, OtherRoot, Units
 from jdyn.model.topology import support_mask
 from jdyn.sensors.inertial import MountedSensor
 from jdyn.sensors.reading import Reading
@@ -37,6 +37,8 @@ class Limb(eqx.Module):
         shapes: Collision shapes of that piece, whose contact forces act on it; all of the body if None. Forces of force
             elements and constraints on a body that is cut are taken for those on its other piece.
     """
+
+    units: ClassVar[Units] = {}
 
     frame: Name = eqx.field(static=True)
     piece: SpatialInertia | None = eqx.field(default=None, converter=as_arrays)
@@ -196,6 +198,8 @@ class Force(_CutSensor):
         limb: What is beyond; the whole body that carries the frame, and all that hangs on it, if None.
     """
 
+    units: ClassVar[Units] = {"value": "N"}
+
     def value(self, reading: Reading) -> Float[Array, "3"]:
         return self._transmitted(reading)[3:]
 
@@ -213,6 +217,8 @@ class Torque(_CutSensor):
     Attributes:
         limb: What is beyond; the whole body that carries the frame, and all that hangs on it, if None.
     """
+
+    units: ClassVar[Units] = {"value": "N m"}
 
     def value(self, reading: Reading) -> Float[Array, "3"]:
         return self._transmitted(reading)[:3]
@@ -249,6 +255,8 @@ class SubtreeCenterOfMass(_LimbSensor):
         limb: Name of the body or of a frame of it, `"world"` for all bodies, or a `Limb`.
     """
 
+    units: ClassVar[Units] = {"value": "m"}
+
     def value(self, reading: Reading) -> Float[Array, "3"]:
         inertias, X, _ = self.limb.contents(reading)
         return _center(inertias, X)
@@ -264,6 +272,8 @@ class SubtreeLinearVelocity(_LimbSensor):
     [1. 0. 0.]
     """
 
+    units: ClassVar[Units] = {"value": "m/s"}
+
     def value(self, reading: Reading) -> Float[Array, "3"]:
         momentum, mass = self._momentum(reading)
         return momentum[3:] / mass
@@ -278,6 +288,8 @@ class SubtreeAngularMomentum(_LimbSensor):
     >>> print(sensor.value(reading).round(3) + 0.0)
     [ 0.    -0.167  0.   ]
     """
+
+    units: ClassVar[Units] = {"value": "J s"}
 
     def value(self, reading: Reading) -> Float[Array, "3"]:
         return self._momentum(reading)[0][:3]

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import as_numbers
 from jdyn.geometry import Separation
-from jdyn.model import Name
+from jdyn.model import Name, Units
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor, as_arrays
 from jdyn.sensors.touch import names_of
@@ -41,6 +41,8 @@ class Rangefinder(Sensor):
             frame, and all where that is the world.
         missed: Value of a ray that meets nothing [m].
     """
+
+    units: ClassVar[Units] = {"value": "m", "directions": "", "missed": "m"}
 
     frame: Name = eqx.field(static=True)
     pose: Transform | None = eqx.field(default=None, converter=as_arrays)
@@ -85,6 +87,8 @@ class Distance(Sensor):
         cutoff: Largest distance that it measures [m], its value where shapes are farther from each other.
     """
 
+    units: ClassVar[Units] = {"value": "m", "cutoff": "m"}
+
     first: tuple[Name, ...] = eqx.field(static=True, converter=names_of)
     second: tuple[Name, ...] = eqx.field(static=True, converter=names_of)
     cutoff: Scalar = eqx.field(default=np.inf, converter=as_numbers)
@@ -115,6 +119,8 @@ class DistanceNormal(Distance):
     >>> print(system.sense(system.state(model.neutral().at[2].set(1.0)))["up"])
     [0. 0. 1.]
     """
+
+    units: ClassVar[Units] = {"value": ""}
 
     def value(self, reading: Reading) -> Float[Array, "3"]:
         found = self._least(reading)

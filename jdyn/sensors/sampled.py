@@ -1,6 +1,6 @@
 """Sensors that show the past: dead time, and a rate of their own."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Scalar
 
 from jdyn.array import as_numbers
+from jdyn.model import Units
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.wrapper import Wrapper
 
@@ -43,6 +44,8 @@ class Sampled(Wrapper):
     Raises:
         ValueError: if a delay is negative, a period is not positive, or the sensor within is a sampled one.
     """
+
+    units: ClassVar[Units] = {"delay": "s", "period": "s"}
 
     delay: Scalar = eqx.field(default=0.0, converter=as_numbers)
     period: Scalar | None = eqx.field(default=None, converter=lambda x: None if x is None else as_numbers(x))

@@ -8,7 +8,7 @@ import jax
 from jaxtyping import Array, Float
 
 from jdyn.array import as_numbers
-from jdyn.model import Name
+from jdyn.model import Factor, Name, Scaling, Units, unit_of
 from jdyn.sensors.reading import Reading
 
 
@@ -34,11 +34,23 @@ class Sensor(eqx.Module):
         uses_shapes: Whether it looks at collision shapes.
     """
 
+    units: ClassVar[Units] = {}
+
     name: Name = eqx.field(static=True)
 
     uses_forces: ClassVar[bool] = True
     uses_actuators: ClassVar[bool] = False
     uses_shapes: ClassVar[bool] = False
+
+    def value_factor(self, scaling: Scaling) -> Factor:
+        """Factor of its values on a scaled mechanism, whose unit is `"value"` among the `units` of the class.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        if (unit := unit_of(self, "value")) is None:
+            raise scaling.refusal(self, 'has values of unknown unit; give the class `units = {"value": "m/s"}`')
+        return scaling.factor(unit)
 
     @abc.abstractmethod
     def value(self, reading: Reading) -> Float[Array, "..."]:

@@ -1,6 +1,6 @@
 """Sensors of contact."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Scalar
 
 from jdyn.geometry import ray_hit
-from jdyn.model import Name
+from jdyn.model import Name, Units
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor, as_arrays
 from jdyn.spatial import Transform
@@ -40,6 +40,8 @@ class Touch(Sensor):
         frame: Name of the body or frame on which the zone is mounted.
         pose: Of the zone in that frame; the frame itself if None.
     """
+
+    units: ClassVar[Units] = {"value": "N"}
 
     shapes: tuple[Name, ...] = eqx.field(static=True, converter=names_of)
     zone: Any = None

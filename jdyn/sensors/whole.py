@@ -5,6 +5,7 @@ from typing import ClassVar
 from jaxtyping import Scalar
 
 from jdyn.dynamics.energy import energy_of_motion, energy_of_places
+from jdyn.model import Units
 from jdyn.sensors.reading import Reading
 from jdyn.sensors.sensor import Sensor
 
@@ -20,6 +21,8 @@ class Clock(_WholeSensor):
     0.5
     """
 
+    units: ClassVar[Units] = {"value": "s"}
+
     def value(self, reading: Reading) -> Scalar:
         return reading.t
 
@@ -31,6 +34,8 @@ class KineticEnergy(_WholeSensor):
     >>> print(jdyn.sensors.KineticEnergy("kinetic").value(reading).round(3))
     1.5
     """
+
+    units: ClassVar[Units] = {"value": "J"}
 
     def value(self, reading: Reading) -> Scalar:
         seen = reading.kinematics
@@ -45,6 +50,8 @@ class PotentialEnergy(_WholeSensor):
     >>> print(jdyn.sensors.PotentialEnergy("potential").value(reading).round(3))
     -4.905
     """
+
+    units: ClassVar[Units] = {"value": "J"}
 
     def value(self, reading: Reading) -> Scalar:
         seen = reading.kinematics

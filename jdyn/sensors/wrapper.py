@@ -2,7 +2,7 @@
 
 import equinox as eqx
 
-from jdyn.model import Name
+from jdyn.model import Factor, Name, Scaling
 from jdyn.sensors.sensor import Sensor
 from jdyn.terminal.messages import short
 
@@ -24,6 +24,9 @@ class Wrapper(Sensor):
                 f"{short(self.sensor)}"
             )
         self.name = self.sensor.name
+
+    def value_factor(self, scaling: Scaling) -> Factor:
+        return self.sensor.value_factor(scaling)
 
     @property
     def uses_forces(self) -> bool:

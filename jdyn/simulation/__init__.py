@@ -22,6 +22,7 @@ from jdyn.simulation.result import SimulationError as SimulationError
 from jdyn.simulation.result import result_meanings as result_meanings
 from jdyn.simulation.result import succeeded as succeeded
 from jdyn.simulation.save_mjcf import save_mjcf as save_mjcf
+from jdyn.simulation.scale import scale as scale
 from jdyn.simulation.simulate import simulate as simulate
 from jdyn.simulation.solver import Delegating as Delegating
 from jdyn.simulation.solvers import ROSJ43 as ROSJ43

@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,7 +12,8 @@ from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.dynamics import mass_matrix
 from jdyn.elements import Stops, along_ends, approach
-from jdyn.model import Model
+from jdyn.model import Model, Scaling, Units
+from jdyn.model.model import Limits
 from jdyn.simulation.events import Event
 from jdyn.simulation.state import State
 from jdyn.simulation.vector_field import VectorField
@@ -40,6 +41,20 @@ class JointLimits(eqx.Module):
 
     backwards: eqx.AbstractClassVar[bool]
 
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same at the ends of scaled ranges.
+
+        Raises:
+            ValueError: if lengths change, and both joints that turn and joints that slide have ends.
+        """
+        slides = _sliding_ends(scaling.model)
+        if len(slides) > 1 and not isinstance(scaling.length, float | int):
+            raise scaling.refusal(
+                self, "has numbers for joints that turn and joints that slide at once; leave joint_limits out, "
+                "and give the scaled system new ones"
+            )  # fmt: skip
+        return scaling.along(scaling.length if True in slides else 1.0).numbers(self)
+
     @abc.abstractmethod
     def stops(self, model: Model) -> Stops:
         """Springs there."""
@@ -52,6 +67,20 @@ class JointLimits(eqx.Module):
 def has_ends(model: Model) -> bool:
     """Tell whether the range of a joint has an end."""
     return bool(jnp.any(jnp.isfinite(jnp.stack([model.limits.lower, model.limits.upper]))))
+
+
+def _sliding_ends(model: Model) -> set[bool]:
+    """Tell whether joints that have ends slide, or turn, or some of each; all that may have ends, if ranges are
+    traced."""
+    topology, limits = model.topology, model.limits
+    traced = isinstance(limits.lower, Tracer) or isinstance(limits.upper, Tracer)
+    slides = [motion == "slide" for kind in topology.kinds for motion in kind.motions]
+    ended = {bool(slides[v]) for q, v in zip(*topology.ranged, strict=True) if traced or _has_end(limits, q)}
+    return ended | {False for q in topology.balls[0][:, 0] if traced or _has_end(limits, q)}
+
+
+def _has_end(limits: Limits, q: int) -> bool:
+    return bool(np.isfinite(limits.lower[q]) or np.isfinite(limits.upper[q]))
 
 
 class CompliantLimits(JointLimits):
@@ -75,6 +104,7 @@ class CompliantLimits(JointLimits):
     """
 
     backwards: ClassVar[bool] = True
+    units: ClassVar[Units] = {"frequency": "1/s", "dissipation": "s/x", "onset": "x"}
 
     frequency: Scalar | float = 100.0
     dissipation: Scalar | float = 0.5
@@ -126,6 +156,7 @@ class ImpactLimits(JointLimits):
     """
 
     backwards: ClassVar[bool] = False
+    units: ClassVar[Units] = {"restitution": "", "resting_speed": "x/s"}
 
     restitution: Scalar | float = 0.5
     resting: CompliantLimits = CompliantLimits()

@@ -1,6 +1,6 @@
 """Tendons that add up joints."""
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import as_numbers, shaped, with_fields
 from jdyn.dynamics import Kinematics
-from jdyn.model import JointName, Locked
+from jdyn.model import JointName, Locked, Scaling, Units, times
 from jdyn.terminal.messages import unknown
 from jdyn.transmissions.transmission import Transmission
 
@@ -32,6 +32,7 @@ class FixedTendon(Transmission):
     """
 
     uses_bodies: ClassVar[bool] = False
+    units: ClassVar[Units] = {"length": "m", "offset": "m"}
 
     joints: tuple[JointName, ...] = eqx.field(static=True, converter=tuple)
     coefficients: Float[Array, "*joints"] = eqx.field(default=1.0, converter=as_numbers)
@@ -62,6 +63,13 @@ class FixedTendon(Transmission):
                 offset = offset + c * locked.joints[joint][0]
         joints = tuple(self.joints[i] for i in stay)
         return with_fields(self, joints=joints, coefficients=each[np.array(stay)], offset=offset)
+
+    def scaled(self, scaling: Scaling) -> Self:
+        """The tendon of scaled joints."""
+        one = jnp.ones((), scaling.model.dtype)
+        each = [times(one, scaling.length) / times(one, scaling.joint(joint)) for joint in self.joints]
+        coefficients = jnp.broadcast_to(self.coefficients, len(self.joints))
+        return scaling.numbers(self, coefficients=times(coefficients, jnp.stack(each)))
 
     def _bodies(self, kinematics: Kinematics) -> list[int]:
         topology = kinematics.model.topology

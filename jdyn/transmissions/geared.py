@@ -1,5 +1,6 @@
 """Transmissions through gears: a joint, and a frame that is pushed."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import equinox as eqx
@@ -8,10 +9,10 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Scalar
 
-from jdyn.array import as_numbers, shaped
+from jdyn.array import as_numbers, shaped, with_fields
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.kinematics import common_carrier
-from jdyn.model import Ball, Free, JointName, Name, OtherRoot
+from jdyn.model import Ball, Factor, Free, JointName, Name, OtherRoot, Scaling, Units, times
 from jdyn.spatial.components import numbers
 from jdyn.spatial.quaternions import logarithm, rotate_back
 from jdyn.spatial.rotation import matrix_to_quaternion, quaternion_log
@@ -63,6 +64,20 @@ class GearedJoint(Transmission):
             parts = [jnp.stack(rotate_back(turn, numbers(part))) for part in gear.reshape(-1, 3)]
             gear = jnp.concatenate(parts)
         return model.reduce_force(jnp.zeros(model.topology.v_offsets[-1], gear.dtype).at[joint].set(gear))
+
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same gear; one of angles and lengths is in m where it moves lengths."""
+        return with_fields(self, gear=self._geared(scaling)[1])
+
+    def travel_factor(self, scaling: Scaling) -> Factor:
+        """Factor of the length: that of the joint's coordinate; that of lengths for a gear of angles and lengths."""
+        return self._geared(scaling)[0]
+
+    def _geared(self, scaling: Scaling) -> tuple[Factor, Array]:
+        """Factor of the length, and the gear of the scaled joint."""
+        topology = scaling.model.topology
+        motions = topology.kinds[topology.joint(self.joint)].motions
+        return _scaled_gear(scaling, self.gear, [motion == "slide" for motion in motions])
 
     @property
     def label(self) -> str:
@@ -145,6 +160,14 @@ class GearedFrame(Transmission):
                 )
         return self
 
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same wrench, with torques by unit forces in m where there are forces."""
+        return with_fields(self, gear=_scaled_gear(scaling, self.gear, [False] * 3 + [True] * 3)[1])
+
+    def travel_factor(self, scaling: Scaling) -> Factor:
+        """Factor of the length: that of lengths, unless it is a mere torque."""
+        return _scaled_gear(scaling, self.gear, [False] * 3 + [True] * 3)[0]
+
     @property
     def label(self) -> str:
         return self.frame
@@ -166,6 +189,8 @@ class Geared(Transmission):
         gear: How often its length.
     """
 
+    units: ClassVar[Units] = {"gear": ""}
+
     transmission: Transmission
     gear: Scalar = eqx.field(converter=as_numbers)
 
@@ -183,9 +208,28 @@ class Geared(Transmission):
         pushed = self.transmission.on_bodies(kinematics)
         return None if pushed is None else self.gear * pushed
 
+    def travel_factor(self, scaling: Scaling) -> Factor:
+        """Factor of the other one's length."""
+        return self.transmission.travel_factor(scaling)
+
     @property
     def label(self) -> str:
         return self.transmission.label
+
+
+def _scaled_gear(scaling: Scaling, gear: Array, slides: Sequence[bool]) -> tuple[Factor, Array]:
+    """Factor of a length that adds up angles and lengths times gears, and the gears that it has then."""
+    sliding = np.array(slides)
+    if gear.shape != sliding.shape:
+        # One number for all, or a shape that methods refuse.
+        return (scaling.length if sliding.all() else 1.0), gear
+    if isinstance(gear, Tracer):
+        moves = bool(sliding.any())
+    else:
+        moves = bool(np.any(np.asarray(gear)[sliding]))
+    if not moves:
+        return 1.0, gear
+    return scaling.length, jnp.where(sliding, gear, times(gear, scaling.length))
 
 
 def as_transmission(x: Transmission | str | ArrayLike) -> Transmission:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jdyn.dynamics import Kinematics
-from jdyn.model import Ball, JointName, Name
+from jdyn.model import Ball, JointName, Name, Units
 from jdyn.spatial.rotation import matrix_to_quaternion, quaternion_log
 from jdyn.transmissions.transmission import Transmission
 
@@ -32,6 +32,7 @@ class BallOrientation(Transmission):
 
     uses_bodies: ClassVar[bool] = False
     count: ClassVar[int] = 3
+    units: ClassVar[Units] = {"length": ""}
 
     joint: JointName = eqx.field(static=True)
 
@@ -71,6 +72,7 @@ class FrameOrientation(Transmission):
     """
 
     count: ClassVar[int] = 3
+    units: ClassVar[Units] = {"length": ""}
 
     frame: Name = eqx.field(static=True)
     reference: Name = eqx.field(static=True, default="world")

@@ -1,12 +1,14 @@
 """A slider that a rod couples with what turns."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import as_numbers
 from jdyn.dynamics import Kinematics
-from jdyn.model import Name
+from jdyn.model import Name, Units
 from jdyn.transmissions.transmission import Transmission
 
 
@@ -33,6 +35,8 @@ class SliderCrank(Transmission):
 
     Source: MuJoCo's `cranksite` and `slidersite`.
     """
+
+    units: ClassVar[Units] = {"length": "m", "rod": "m"}
 
     crank: Name = eqx.field(static=True)
     slider: Name = eqx.field(static=True)

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,7 +14,7 @@ from jdyn.array import as_numbers, in_type
 from jdyn.dynamics import Kinematics
 from jdyn.dynamics.body_kinematics import ORIGIN
 from jdyn.dynamics.kinematics import carrier
-from jdyn.model import Name
+from jdyn.model import Name, Units
 from jdyn.spatial import Transform
 from jdyn.transmissions.transmission import Transmission
 from jdyn.transmissions.wrapping import WrappedPath, around_cylinder, around_sphere, straight_path
@@ -30,6 +30,8 @@ class PathPoint(eqx.Module):
         frame: Name of a body or a frame, or `"world"`.
         point: In the frame [m].
     """
+
+    units: ClassVar[Units] = {"point": "m"}
 
     frame: Name = eqx.field(static=True)
     point: Float[Array, "3"] = eqx.field(default=ORIGIN, converter=as_numbers)
@@ -51,6 +53,8 @@ class Pulley(eqx.Module):
     Attributes:
         divisor: By which they are divided.
     """
+
+    units: ClassVar[Units] = {"divisor": ""}
 
     divisor: Scalar = eqx.field(converter=as_numbers)
 
@@ -96,6 +100,8 @@ class WrappedSphere(Wrapped):
             the ring, it touches the ring in one point.
     """
 
+    units: ClassVar[Units] = {"radius": "m"}
+
     frame: Name = eqx.field(static=True)
     radius: Scalar = eqx.field(converter=as_numbers)
     pose: Transform = eqx.field(default_factory=Transform.identity)
@@ -125,6 +131,8 @@ class WrappedCylinder(Wrapped):
         inside: Whether the tendon runs through the cylinder. Where it would miss the cylinder, it touches the cylinder
             in one point.
     """
+
+    units: ClassVar[Units] = {"radius": "m"}
 
     frame: Name = eqx.field(static=True)
     radius: Scalar = eqx.field(converter=as_numbers)
@@ -174,6 +182,8 @@ class SpatialTendon(Transmission):
     Source: MuJoCo's documentation, XML reference, tendon; moments by points of tangency, which are fixed in their
     bodies: a shortest path changes by what moves its ends alone.
     """
+
+    units: ClassVar[Units] = {"length": "m"}
 
     path: tuple[PathPoint | Wrapped | Pulley, ...] = eqx.field(converter=tuple)
 

@@ -7,6 +7,7 @@ import equinox as eqx
 from jaxtyping import Array, Float, Scalar
 
 from jdyn.dynamics import Kinematics
+from jdyn.model import Factor, Scaling, unit_of
 
 
 class Transmission(eqx.Module):
@@ -48,6 +49,16 @@ class Transmission(eqx.Module):
         """Forces on bodies of a unit force along it, each in its frame and at its origin, as load cells feel them; None
         if it acts on joints alone, as here."""
         return None
+
+    def travel_factor(self, scaling: Scaling) -> Factor:
+        """Factor of its length, whose unit is `"length"` among the `units` of the class.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        if (unit := unit_of(self, "length")) is None:
+            raise scaling.refusal(self, 'has a length of unknown unit; give the class `units = {"length": "m"}`')
+        return scaling.factor(unit)
 
     @property
     def label(self) -> str:

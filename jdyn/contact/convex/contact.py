@@ -34,12 +34,13 @@ from jdyn.contact.materials import (
     pair_materials,
     refuse_rigid_pairs,
     resist_turning,
+    scaled_materials,
 )
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.points import Overlap, Slots, warn_of_many_pairs
 from jdyn.impulses import ConvexLaw, Friction, PointJacobian, Rows
 from jdyn.impulses.friction import row_dot
-from jdyn.model import Model, Name
+from jdyn.model import Model, Name, Scaling, Units
 
 # The law that `LaggedContact` and `_Near` implement.
 LAW = HuntCrossley()
@@ -94,6 +95,7 @@ class ConvexContact(Contact):
     """
 
     stepwise: ClassVar[bool] = True
+    units: ClassVar[Units] = {"slip_speed": "m/s", "spin_speed": "1/s"}
 
     material: Material = Material()
     materials: Mapping[Name, Material] = eqx.field(default_factory=dict)
@@ -110,6 +112,10 @@ class ConvexContact(Contact):
     def check(self, colliders: Colliders):
         refuse_rigid_pairs(colliders, self.material, self.materials)
         warn_of_many_pairs(colliders, self.nearest)
+
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same between scaled shapes."""
+        return scaling.numbers(self, **scaled_materials(self, LAW, scaling))
 
     def between(self, colliders: Colliders) -> "ConvexForces":
         materials = pair_materials(colliders, self.material, self.materials, LAW)
