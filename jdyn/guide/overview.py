@@ -14,7 +14,7 @@ MuJoCo files;
 seventeen bundled robots and scenes; a builder in Python; shapes to be seen and to touch, with colours, in
 `model.shapes`; `jdyn.parameters(model)` lists every number by name, `jdyn.vary(model, {"body:link7.mass": 2.0})`
 changes them; `jdyn.merge` and `jdyn.append` make models of models and systems of systems; `jdyn.lock` fixes joints of
-either, `jdyn.reroot` gives a tree another root; `jdyn.scale` and `jdyn.with_frame` change models.
+either, `jdyn.reroot` gives a tree another root, `jdyn.scale` another size; `jdyn.with_frame` adds frames.
 
 ## Joints
 

@@ -54,7 +54,8 @@ of several parts add up. `jdyn.with_frame` gives a model one frame more.
 
 `jdyn.reroot` makes another link the root of a robot that moves freely, `jdyn.rerooted_state` finds its state. A
 system brings its controller, actuators, sensors and all its other parts along.
-`jdyn.scale` multiplies lengths, masses and times.
+`jdyn.scale` multiplies lengths, masses and times, of a model or a system; with `similar=False` the body alone changes,
+while springs, gains and limits stay.
 
 >>> dog = jdyn.load("quadruped")
 >>> standing = jdyn.reroot(dog, "fl_foot")

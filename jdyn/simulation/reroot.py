@@ -64,7 +64,7 @@ def reroot(mechanism, link):
             if a part is about the free joint, about forces in the joint of a body on the way or what it carries, or has
             a reference that another body would hold.
     """
-    if isinstance(mechanism, Model):
+    if not isinstance(mechanism, System):
         return reroot_model(mechanism, link)
     system, before = mechanism, mechanism.model
     change = OtherRoot.at(before, link)

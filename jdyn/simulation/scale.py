@@ -116,9 +116,9 @@ def scale(
             know; of a system, also if a part has a number of unknown unit, or one number for joints that turn and
             joints that slide.
     """
-    if isinstance(mechanism, Model):
+    if not isinstance(mechanism, System):
         return scaled_model(scaling_of(mechanism, length, mass, time, similar))
-    system: System = mechanism
+    system = mechanism
     scaling = scaling_of(system.model, length, mass, time, similar)
     each = system.actuators
     travels = (actuator.transmission.travel_factor(scaling) for actuator in each)
@@ -178,7 +178,7 @@ class OfOldSize(Around):
 
     def _old(self, t: Any) -> Any:
         """A time as it was."""
-        return t if isinstance(self.time, float | int) else t / self.time.astype(jnp.result_type(t, self.time))
+        return t if isinstance(self.time, float | int) else (t := jnp.asarray(t)) / self.time.astype(t.dtype)
 
 
 def _controller(system: System, scaling: Scaling) -> OfOldSize:
