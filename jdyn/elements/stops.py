@@ -23,7 +23,7 @@ class Stops(ForceElement):
 
     Attributes:
         stiffness: k [N m/rad or N/m] of each coordinate that is a single number, then of each ball joint.
-        dissipation: c [s/rad or s/m].
+        dissipation: c [s/rad or s/m], one for all, or for each in the same order; so are the others.
         onset: δ₀ [rad or m].
         slack: How far beyond the end of the range they begin [rad or m].
 
@@ -35,20 +35,29 @@ class Stops(ForceElement):
     uses_bodies: ClassVar[bool] = False
 
     stiffness: Float[Array, " ends"]
-    dissipation: Scalar
-    onset: Scalar
-    slack: Scalar
+    dissipation: Float[Array, "*ends"]
+    onset: Float[Array, "*ends"]
+    slack: Float[Array, "*ends"]
 
     def force(self, t: Scalar, kinematics: Coordinates, memory: Any) -> Float[Array, " nv"]:
         model, q = kinematics.model, kinematics.q
         gaps, speeds = approach(model, q, kinematics.v)
-        upper, lower = self.push(-gaps - self.slack, speeds)
+        upper, lower = self.push(self.beyond(gaps), speeds)
         return along_ends(model, q, lower - upper)
 
     def push(self, beyond: Float[Array, "2 ends"], speeds: Float[Array, "2 ends"]) -> Float[Array, "2 ends"]:
         """The forces of the springs of upper and lower ends, by how far joints are beyond the beginning of each, and
         how fast that grows."""
-        return stop_force(beyond, speeds, self.stiffness[None], self.dissipation, self.onset)
+        return stop_force(beyond, speeds, *map(_of_rows, (self.stiffness, self.dissipation, self.onset)))
+
+    def beyond(self, gaps: Float[Array, "2 ends"]) -> Float[Array, "2 ends"]:
+        """How far joints are beyond the beginning of the springs, by distances to the ends."""
+        return -gaps - _of_rows(self.slack)
+
+
+def _of_rows(x: Float[Array, "*ends"]) -> Array:
+    """Numbers of ends, or one for all, in the rows of upper and lower ones."""
+    return x[None] if x.ndim else x
 
 
 def stop_force(beyond: Array, speed: Array, stiffness: Array, dissipation: Array, onset: Array) -> Array:

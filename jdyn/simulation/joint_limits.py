@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,8 +12,7 @@ from jaxtyping import Array, Float, Int, Scalar
 
 from jdyn.dynamics import mass_matrix
 from jdyn.elements import Stops, along_ends, approach
-from jdyn.model import Model, Scaling, Units
-from jdyn.model.model import Limits
+from jdyn.model import Model, Units
 from jdyn.simulation.events import Event
 from jdyn.simulation.state import State
 from jdyn.simulation.vector_field import VectorField
@@ -41,20 +40,6 @@ class JointLimits(eqx.Module):
 
     backwards: eqx.AbstractClassVar[bool]
 
-    def scaled(self, scaling: Scaling) -> Self:
-        """The same at the ends of scaled ranges.
-
-        Raises:
-            ValueError: if lengths change, and both joints that turn and joints that slide have ends.
-        """
-        slides = _sliding_ends(scaling.model)
-        if len(slides) > 1 and not isinstance(scaling.length, float | int):
-            raise scaling.refusal(
-                self, "has numbers for joints that turn and joints that slide at once; leave joint_limits out, "
-                "and give the scaled system new ones"
-            )  # fmt: skip
-        return scaling.along(scaling.length if True in slides else 1.0).numbers(self)
-
     @abc.abstractmethod
     def stops(self, model: Model) -> Stops:
         """Springs there."""
@@ -67,20 +52,6 @@ class JointLimits(eqx.Module):
 def has_ends(model: Model) -> bool:
     """Tell whether the range of a joint has an end."""
     return bool(jnp.any(jnp.isfinite(jnp.stack([model.limits.lower, model.limits.upper]))))
-
-
-def _sliding_ends(model: Model) -> set[bool]:
-    """Tell whether joints that have ends slide, or turn, or some of each; all that may have ends, if ranges are
-    traced."""
-    topology, limits = model.topology, model.limits
-    traced = isinstance(limits.lower, Tracer) or isinstance(limits.upper, Tracer)
-    slides = [motion == "slide" for kind in topology.kinds for motion in kind.motions]
-    ended = {bool(slides[v]) for q, v in zip(*topology.ranged, strict=True) if traced or _has_end(limits, q)}
-    return ended | {False for q in topology.balls[0][:, 0] if traced or _has_end(limits, q)}
-
-
-def _has_end(limits: Limits, q: int) -> bool:
-    return bool(np.isfinite(limits.lower[q]) or np.isfinite(limits.upper[q]))
 
 
 class CompliantLimits(JointLimits):
@@ -98,22 +69,27 @@ class CompliantLimits(JointLimits):
             in the neutral configuration, and the mean of three of a ball joint [rad/s].
         dissipation: c of the force k δ² / (δ + onset) (1 + c dδ/dt) at a depth δ [s/rad or s/m].
         onset: How far beyond the end a spring has half its stiffness [rad or m].
+        slide: How many metres of a joint that slides count as a radian, where the other numbers are those of joints
+            that turn; `jdyn.scale` changes it.
 
     Raises:
         ValueError: if one is not a positive number; the dissipation may be zero.
     """
 
     backwards: ClassVar[bool] = True
-    units: ClassVar[Units] = {"frequency": "1/s", "dissipation": "s/x", "onset": "x"}
+    # A metre, which stays where forces do.
+    units: ClassVar[Units] = {"frequency": "1/s", "dissipation": "s", "onset": "", "slide": "N s^2/kg"}
 
     frequency: Scalar | float = 100.0
     dissipation: Scalar | float = 0.5
     onset: Scalar | float = 1e-3
+    slide: Scalar | float = 1.0
 
     def __check_init__(self):
         _check("frequency", self.frequency, lambda x: x > 0, "a positive number")
         _check("dissipation", self.dissipation, lambda x: x >= 0, "a number that is not negative")
         _check("onset", self.onset, lambda x: x > 0, "a positive number")
+        _check("slide", self.slide, lambda x: x > 0, "a positive number")
 
     def events(self, field: VectorField) -> tuple[Event, ...]:
         return ()
@@ -128,7 +104,19 @@ class CompliantLimits(JointLimits):
         frequency, dissipation, onset = (
             jnp.asarray(x, model.dtype) for x in (self.frequency, self.dissipation, self.onset)
         )
-        return Stops(frequency**2 * inertia, dissipation, onset, jnp.zeros_like(onset))
+        unit = self.unit(model)
+        onset = onset * unit
+        return Stops(frequency**2 * inertia, dissipation / unit, onset, jnp.zeros_like(onset))
+
+    def unit(self, model: Model) -> Float[Array, "*ends"]:
+        """Unit of the coordinate of each end: one, and `slide` of joints that slide; one for all where these are
+        alike."""
+        if isinstance(self.slide, float) and self.slide == 1:
+            return jnp.ones((), model.dtype)
+        motions = [motion for kind in model.topology.kinds for motion in kind.motions]
+        sliding = [motions[place] == "slide" for place in model.topology.ranged[1]]
+        sliding += [False] * len(model.topology.balls[0])
+        return jnp.where(np.array(sliding, bool), jnp.asarray(self.slide, model.dtype), 1)
 
 
 class ImpactLimits(JointLimits):
@@ -146,7 +134,7 @@ class ImpactLimits(JointLimits):
 
     Attributes:
         restitution: e, from 0 to 1.
-        resting: The springs.
+        resting: The springs, whose `slide` counts for the speed as well.
         resting_speed: What is slow [rad/s or m/s].
 
     Raises:
@@ -156,7 +144,7 @@ class ImpactLimits(JointLimits):
     """
 
     backwards: ClassVar[bool] = False
-    units: ClassVar[Units] = {"restitution": "", "resting_speed": "x/s"}
+    units: ClassVar[Units] = {"restitution": "", "resting_speed": "1/s"}
 
     restitution: Scalar | float = 0.5
     resting: CompliantLimits = CompliantLimits()
@@ -177,6 +165,7 @@ class ImpactLimits(JointLimits):
         if not len(model.topology.ranged[0]) + len(model.topology.balls[0]):
             return ()
         restitution, slow = (jnp.asarray(x, model.dtype) for x in (self.restitution, self.resting_speed))
+        unit = self.resting.unit(model)
         sinking = jnp.finfo(model.dtype).eps ** SINKING
 
         def condition(t, y):
@@ -186,7 +175,8 @@ class ImpactLimits(JointLimits):
         def reset(t, y, entry):
             _, speeds = approach(model, y.q, y.v)
             speed = speeds.reshape(-1)[entry]
-            left = jnp.where(speed > slow, restitution, 0)
+            resting = slow * (unit[entry % len(unit)] if unit.ndim else unit)
+            left = jnp.where(speed > resting, restitution, 0)
             factor = jnp.where(speed > 0, 1 + jnp.where(left > sinking, left, -sinking), 0)
             return dataclasses.replace(y, v=y.v - factor * _stopping(field, t, y, entry))
 

@@ -113,8 +113,7 @@ def scale(
 
     Raises:
         ValueError: if a factor is not positive or no scalar, or a joint of your own has geometry that jdyn does not
-            know; of a system, also if a part has a number of unknown unit, or one number for joints that turn and
-            joints that slide.
+            know; of a system, also if a part has a number of unknown unit.
     """
     if not isinstance(mechanism, System):
         return scaled_model(scaling_of(mechanism, length, mass, time, similar))

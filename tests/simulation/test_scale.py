@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -311,27 +312,37 @@ def test_contact_and_stops_are_in_their_units():
             np.testing.assert_allclose(getattr(large.contact, what), value, rtol=1e-12)
         still = jdyn.scale(system, length=LENGTH, mass=MASS, similar=False).contact
         assert (still.slip_speed, still.material.stiffness) == (contact.slip_speed, rubber.stiffness)
-    for name, unit in (("rail", LENGTH), ("hinge", 1.0)):
-        cart = jdyn.load("cartpole")
-        free = {joint: {"lower": -jnp.inf, "upper": jnp.inf} for joint in cart.joint_names if joint != name}
-        cart = cart.with_joint(name, lower=-1.0, upper=1.0)
-        for joint, ends in free.items():
-            cart = cart.with_joint(joint, **ends)
-        for limits in (jdyn.CompliantLimits(80.0, 0.3, 0.02), jdyn.ImpactLimits(0.4, resting_speed=0.1)):
-            system = jdyn.System(cart, joint_limits=limits)
-            large = jdyn.scale(system, length=LENGTH, mass=MASS, time=TIME)
-            here, there = (each.joint_limits.stops(each.model) for each in (system, large))
-            place = cart.joint_names.index(name)
-            np.testing.assert_allclose(
-                there.stiffness[place], here.stiffness[place] * factor(1, 2, -2) / unit**2, rtol=1e-12
-            )
-            np.testing.assert_allclose(there.dissipation, here.dissipation * TIME / unit, rtol=1e-12)
-            np.testing.assert_allclose(there.onset, here.onset * unit, rtol=1e-12)
-    both = jdyn.System(jdyn.load("cartpole").with_joint("hinge", lower=-1.0, upper=1.0).with_joint("rail", lower=-1.0),
-                       joint_limits=jdyn.CompliantLimits())  # fmt: skip
-    with pytest.raises(ValueError, match="CompliantLimits has numbers for joints that turn and joints that slide at"):
-        jdyn.scale(both, length=2.0)
-    jdyn.scale(both, mass=2.0)
+    cart = jdyn.load("cartpole").with_joint("hinge", lower=-1.0, upper=1.0).with_joint("rail", lower=-1.0)
+    for limits in (jdyn.CompliantLimits(80.0, 0.3, 0.02), jdyn.ImpactLimits(0.4, resting_speed=0.1)):
+        system = jdyn.System(cart, joint_limits=limits)
+        large = jdyn.scale(system, length=LENGTH, mass=MASS, time=TIME)
+        small, big = (each.joint_limits.stops(each.model) for each in (system, large))
+        unit = jnp.array([[LENGTH, 1.0]])
+        deep, fast = jnp.array([[0.05, 0.1], [-0.1, 0.2]]), jnp.array([[0.5, -0.3], [0.2, 1.0]])
+        here, there = (
+            each.push(each.beyond(-deep * m), fast * m / s) for each, m, s in ((small, 1.0, 1.0), (big, unit, TIME))
+        )
+        np.testing.assert_allclose(there, here * factor(1, 2, -2) / unit, rtol=1e-12)
+        assert np.count_nonzero(here) == 3
+        still = jdyn.scale(system, length=LENGTH, similar=False).joint_limits
+        assert eqx.tree_equal(still, limits)
+
+
+@pytest.mark.slow
+def test_bounces_and_ticks_are_alike():
+    """A cart under a digital controller bounces off the ends of its rail."""
+    cart = jdyn.load("cartpole").with_joint("rail", lower=-0.5, upper=0.5).with_joint("hinge", lower=-2.0, upper=2.0)
+    law = jdyn.control.ZeroOrderHold(jdyn.PD(cart, jnp.array([1.0, 0.3]), kp=9.0, kd=0.1), 0.02)
+    system = jdyn.System(cart, controller=law, joint_limits=jdyn.ImpactLimits(0.6, resting_speed=0.3))
+    large = jdyn.scale(system, length=LENGTH, mass=MASS, time=TIME)
+    exact = diffrax.PIDController(rtol=1e-9, atol=1e-9)
+    start = jnp.array([0.2, 0.1]), jnp.array([0.5, -0.5])
+    unit = jnp.array([LENGTH, 1.0])
+    before = jdyn.simulate(system, system.state(*start), 1.0, stepsize_controller=exact)
+    after = jdyn.simulate(large, large.state(start[0] * unit, start[1] * unit / TIME), TIME, stepsize_controller=exact)
+    assert np.isfinite(before.events.ts).sum() == np.isfinite(after.events.ts).sum() >= 1
+    np.testing.assert_allclose(after.q[-1], before.q[-1] * unit, atol=1e-6)
+    np.testing.assert_allclose(after.v[-1], before.v[-1] * unit / TIME, atol=1e-5)
 
 
 def test_every_part_of_the_package_says_its_units():

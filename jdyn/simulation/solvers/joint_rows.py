@@ -67,7 +67,7 @@ def joint_rows(field: VectorField, y: State, h: Scalar, A: Float[Array, "nv nv"]
     rows = [Rows(JointFriction(start, bound, speed, stopped), J)]
     if field.stops is not None:
         gaps, _ = approach(model, y.q, y.v)
-        beyond, places = -gaps - field.stops.slack, tuple(map(int, model.topology.ranged[1]))
+        beyond, places = field.stops.beyond(gaps), tuple(map(int, model.topology.ranged[1]))
         flat, turning = (_of_some(field.stops, part) for part in (slice(len(places)), slice(len(places), None)))
         rows.append(Rows(Ends(h, start, flat, beyond[:, : len(places)], places), J))
         if len(model.topology.balls[0]):
@@ -79,7 +79,7 @@ def joint_rows(field: VectorField, y: State, h: Scalar, A: Float[Array, "nv nv"]
 
 def _of_some(stops: Stops, which: slice) -> Stops:
     """Springs of some of the ends."""
-    return eqx.tree_at(lambda stops: stops.stiffness, stops, stops.stiffness[which])
+    return jax.tree.map(lambda x: x[which] if x.ndim else x, stops)
 
 
 def _of_balls(model: Model, q: Float[Array, " nq"]) -> MatrixJacobian:
