@@ -188,3 +188,18 @@ def test_numbers_of_systems_may_be_traced():
     masses = jnp.array([1.0, 2.0])
     np.testing.assert_allclose(slopes(masses, True), slopes(masses, False), rtol=1e-11)
     assert np.all(slopes(masses, True) != 0)
+
+
+@pytest.mark.slow
+def test_a_controller_goes_on_as_before():
+    """Generalized forces of a controller that holds the old root, too, in a simulation with implicit stages."""
+    model = chain()
+    system = jdyn.System(model, controller=jdyn.PD(model, model.neutral(), kp=20.0, kd=2.0))
+    other = jdyn.reroot(system, "link c")
+    q, v = model.neutral().at[7:].set(jnp.array([0.5, -0.3])), jnp.linspace(-1, 1, model.nv)
+    before = jdyn.simulate(system, system.state(q, v), 0.5)
+    after = jdyn.simulate(other, other.state(*jdyn.rerooted_state(model, other.model, q, v)), 0.5)
+    q, v = jdyn.rerooted_state(model, other.model, before.q[-1], before.v[-1])
+    # Both are right to the default tolerance of 1e-6 of a step.
+    np.testing.assert_allclose(other.model.difference(q, after.q[-1]), 0, atol=1e-5)
+    np.testing.assert_allclose(after.v[-1], v, atol=1e-5)
