@@ -99,8 +99,9 @@ def scale(
     the new units. Functions of time are those of the new time. Sensors show values in new units, and their noise and
     ranges change as these do.
 
-    Parts of your own say in a class variable `units` in which their numbers are, such as `{"stiffness": "N/m"}`;
-    numbers within their code cannot be seen.
+    Parts of your own say in a class variable `units` in which their numbers are, such as
+    `units = {"stiffness": "N/m", "friction": "J/x"}`: of kg, m, s, N, J, W, Pa, and x for the unit of the coordinate of
+    their joint or of the length of their transmission. Numbers within their code cannot be seen.
 
     Args:
         mechanism: The model or the system.
