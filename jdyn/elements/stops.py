@@ -51,7 +51,7 @@ class Stops(ForceElement):
         return stop_force(beyond, speeds, *map(_of_rows, (self.stiffness, self.dissipation, self.onset)))
 
     def beyond(self, gaps: Float[Array, "2 ends"]) -> Float[Array, "2 ends"]:
-        """How far joints are beyond the beginning of the springs, by distances to the ends."""
+        """Distances of joints beyond the beginning of the springs, by those to the ends [rad or m]."""
         return -gaps - _of_rows(self.slack)
 
 
