@@ -1,5 +1,7 @@
 """Scaled mechanisms move as the original ones do, larger and slower."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -109,3 +111,12 @@ def test_what_cannot_be_scaled_says_why():
     ):
         with pytest.raises(ValueError, match=words):
             jdyn.scale(rod, **factors)
+
+
+def test_friction_of_pairs_has_lengths():
+    """Torsional and rolling friction are lengths, also where a pair of shapes states them."""
+    model = mechanism()
+    friction = jnp.array([[0.5, 0.1, 0.2]])
+    shapes = dataclasses.replace(model.shapes, stated=(("ball", "wall"),), stated_friction=friction)
+    large = jdyn.scale(dataclasses.replace(model, shapes=shapes), length=LENGTH)
+    np.testing.assert_allclose(large.shapes.stated_friction, [[0.5, 0.1 * LENGTH, 0.2 * LENGTH]], rtol=1e-15)
