@@ -41,6 +41,7 @@ CUTS = {
     # Choices: of pairs and of when to look at them, of features of shapes, of rows.
     "contact/points.py", "contact/time_of_contact.py", "geometry/field_distance.py", "geometry/hull.py",
     "geometry/patches/features.py", "geometry/rays.py", "tuning/losses.py", "simulation/impact_event.py",
+    "contact/rigid.py",
     # Sizes that drop out, or only say where zero begins.
     "geometry/capsules.py", "geometry/directions.py",
     # Copies of what the model has; derivatives go to the original.

@@ -46,7 +46,7 @@ ROBOTS = (
 LOOKS = ("visual", "collision", "skeleton")
 
 # Those of `jdyn.cli.common`.
-CONTACTS = ("compliant", "convex")
+CONTACTS = ("compliant", "convex", "rigid")
 
 # Those of `jdyn.identification`.
 PARTS = ("inertias", "damping", "friction", "armature")

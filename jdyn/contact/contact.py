@@ -83,9 +83,11 @@ class ContactForces(eqx.Module):
     Attributes:
         colliders: The shapes.
         by_rows: Whether they are `StepwiseForces`.
+        reacts: Whether they follow from all other forces, as `RigidForces.reaction` has them.
     """
 
     by_rows: ClassVar[bool] = False
+    reacts: ClassVar[bool] = False
 
     colliders: eqx.AbstractVar[Colliders]
 
@@ -278,9 +280,13 @@ class Contact(eqx.Module):
     Attributes:
         stepwise: Whether its forces are stiff for any solver but `jdyn.solvers.ConvexEuler`, which `jdyn.simulate` then
             takes by itself.
+        reacts: Whether its forces follow from all others, as those of constraints do.
+        backwards: Whether motions may go backwards in time.
     """
 
     stepwise: ClassVar[bool] = False
+    reacts: ClassVar[bool] = False
+    backwards: ClassVar[bool] = True
 
     @property
     def ends_steps(self) -> bool:
@@ -291,6 +297,10 @@ class Contact(eqx.Module):
     def softens_derivatives(self) -> bool:
         """Tell whether derivatives feel contact before shapes touch."""
         return False
+
+    def within(self, rtol: Any, atol: Any) -> Self:
+        """The same where errors of steps are within tolerances."""
+        return self
 
     def check(self, colliders: Colliders):
         """Raise a ValueError about numbers that given shapes cannot have, and warn of what is slow with them. Traced

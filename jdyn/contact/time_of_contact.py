@@ -133,8 +133,20 @@ def time_to_pass_pairs(
 ) -> Scalar:
     """`time_to_pass` of pairs with these names, which finds out how far they are apart."""
     found = colliders(model)
+    return time_to_pass_colliders(model, dataclasses.replace(found, pairs=tuple(found.rows(pairs))), q, v, a, looks)
+
+
+def time_to_pass_colliders(
+    model: Model,
+    found: Colliders,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    a: Float[Array, " nv"],
+    looks: int,
+) -> Scalar:
+    """`time_to_pass` of all pairs of shapes."""
     # Ground has no other side.
-    rows = [pair for pair in by_kinds(found.entries, found.rows(pairs)) if found.entries[pair[0]].kind not in GROUND]
+    rows = [pair for pair in by_kinds(found.entries, found.pairs) if found.entries[pair[0]].kind not in GROUND]
     if not rows:
         return jnp.full((), jnp.inf, v.dtype)
     found = dataclasses.replace(found, pairs=tuple(rows))

@@ -8,6 +8,7 @@ from jdyn.constraints import assemble as assemble
 from jdyn.constraints import constrained_dynamics as constrained_dynamics
 from jdyn.contact import CompliantContact as CompliantContact
 from jdyn.contact import ConvexContact as ConvexContact
+from jdyn.contact import RigidContact as RigidContact
 from jdyn.control import LQR as LQR
 from jdyn.control import PD as PD
 from jdyn.control import PID as PID

@@ -92,7 +92,8 @@ Replay the recorded steps, through events and impacts.
 `simulate(..., contact=jdyn.CompliantContact())`: springs, dampers and friction of materials by name, for any solver;
 steps of the default solver are not held by stiff feet, do not jump over thin plates that lie ahead, and end exactly
 where contact begins if derivatives are to be as exact as the motion; `jdyn.ConvexContact()` for stiff shapes that
-stick, in steps that end at the minimum of a convex function; `jdyn.with_ground(model)`; spheres, capsules, cylinders,
+stick, in steps that end at the minimum of a convex function; `jdyn.RigidContact()` for shapes that bounce and rest
+without any stiffness; `jdyn.with_ground(model)`; spheres, capsules, cylinders,
 boxes, ellipsoids, planes, height fields, hulls of meshes and their convex parts (`jdyn.contact.decompose`);
 `jdyn.contact.distances` with derivatives, `jdyn.contact.collision_pairs`; forces at every point by
 `Trajectory.contacts`; `jdyn simulate ROBOT --ground`.

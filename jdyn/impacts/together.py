@@ -4,11 +4,13 @@ import abc
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
 from jdyn.array import shaped
 from jdyn.impulses import ADMM, ConeProblem, ConeSolution, ConeSolver
+from jdyn.model import Units
 
 Points = Float[Array, " points"]
 Vectors = Float[Array, "points 3"]
@@ -55,6 +57,7 @@ class TogetherLaw(eqx.Module):
     """
 
     together: ClassVar[bool] = True
+    units: ClassVar[Units] = {}
 
     solver: eqx.AbstractVar[ConeSolver]
 
@@ -133,14 +136,17 @@ class PoissonTogether(TogetherLaw):
     solver: ConeSolver = ADMM()
 
     def solution(self, G, v, restitution, friction):
-        compressed = self.solver.solve(ConeProblem(G, v, friction))
-        given = _with_normal(jnp.zeros_like(v), restitution * compressed.gamma[:, 2])
-        begin = compressed.velocity + jnp.einsum("iajb,jb->ia", G, given)
-        found = self.solver.solve(ConeProblem(G, begin, friction))
-        found = found._replace(
-            converged=compressed.converged & found.converged, margin=jnp.minimum(compressed.margin, found.margin)
-        )
-        return compressed.gamma + given + found.gamma, found
+        def phase(known, share):
+            p, v = known
+            given = _with_normal(jnp.zeros_like(p), share * p[:, 2])
+            found = self.solver.solve(ConeProblem(G, v + jnp.einsum("iajb,jb->ia", G, given), friction))
+            return (p + given + found.gamma, found.velocity), found
+
+        # A loop over compression and restitution, since two solvers take twice as long to compile.
+        shares = jnp.stack([jnp.zeros_like(restitution), restitution])
+        (p, _), phases = jax.lax.scan(phase, (jnp.zeros_like(v), v), shares)
+        last = jax.tree.map(lambda x: x[-1], phases)
+        return p, last._replace(converged=jnp.all(phases.converged), margin=jnp.min(phases.margin, axis=0))
 
 
 def _approach(v: Vectors) -> Points:

@@ -22,6 +22,7 @@ from jdyn.geometry.directions import perpendicular
 from jdyn.impacts import ImpactLaw, Stronge, TogetherLaw
 from jdyn.model import Model
 from jdyn.simulation.events import Event
+from jdyn.simulation.rigid_collisions import at_once
 from jdyn.simulation.state import State
 from jdyn.simulation.system import System
 from jdyn.simulation.touch_event import touch_event
@@ -149,10 +150,6 @@ class Collision(eqx.Module):
         still = jnp.zeros((len(there), 3), normal.dtype)
         return jnp.stack([points.generalized(still, there[:, None] * axis[None]) for axis in axes])
 
-    def responses(self, t: Scalar, y: State, J: Float[Array, "rows nv"]) -> Float[Array, "rows nv"]:
-        """M⁻¹ Jᵀ, transposed, through all constraints."""
-        return jax.vmap(lambda j: self.field.response(t, y, j))(J)
-
 
 class OneByOne(Collision):
     """Points of one pair, one after another, by an `ImpactLaw`."""
@@ -163,7 +160,7 @@ class OneByOne(Collision):
         def hit(v, _):
             speeds = jnp.where(touch, jnp.sum(points.twists(v)[:, 3:] * points.normal, axis=1), jnp.inf)
             J = self.rows(points, jnp.argmin(jax.lax.stop_gradient(speeds)))
-            moved = self.responses(t, y, J)
+            moved = jax.vmap(lambda j: self.field.response(t, y, j))(J)
             hit = self.law(J @ moved.T, J @ v, self.restitution[entry], self.friction[entry])
             return v + hit.impulse @ moved, None
 
@@ -175,16 +172,10 @@ class AtOnce(Collision):
     """All points of all pairs that touch at once, by a `TogetherLaw`."""
 
     def after(self, t, y, points, entry, touch, others):
-        there = touch | others
-        count, shape = len(there), (len(there), 3)
-        J = jax.vmap(lambda number: self.rows(points, number))(jnp.arange(count))
-        J = jnp.where(there[:, None, None], J, 0).reshape(3 * count, -1)
-        moved = self.responses(t, y, J)
-        # Points that are apart leave each other.
-        v = jnp.where(there[:, None], (J @ y.v).reshape(shape), jnp.array([[0.0, 0.0, 1.0]], y.v.dtype))
+        J = jax.vmap(lambda number: self.rows(points, number))(jnp.arange(len(touch)))
         entries = np.argsort(self.places)[points.pairs.of_points]
-        hit = self.law((J @ moved.T).reshape(2 * shape), v, self.restitution[entries], self.friction[entries])
-        return y.v + jnp.where(hit.converged, hit.impulse.ravel() @ moved, jnp.nan)
+        numbers = self.restitution[entries], self.friction[entries]
+        return y.v + at_once(self.field, t, y, J, touch | others, self.law, *numbers)
 
 
 def _of_pairs(name: str, x: ArrayLike, pairs: int) -> Float[Array, " pairs"]:

@@ -3,7 +3,7 @@ where they are left open."""
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import diffrax
 import equinox as eqx
@@ -11,6 +11,7 @@ from jaxtyping import Scalar
 
 from jdyn.array import is_single
 from jdyn.constraints import closed, iterates
+from jdyn.contact import RigidForces
 from jdyn.contact.colliders import Colliders
 from jdyn.control.controller import Controller, Function, Memoryless
 from jdyn.dynamics.recursion.joint_frames import with_links
@@ -18,6 +19,7 @@ from jdyn.elements import Elements
 from jdyn.simulation.contact_events import contact_events
 from jdyn.simulation.events import Event
 from jdyn.simulation.parts import Parts
+from jdyn.simulation.rigid_collisions import rigid_collisions
 from jdyn.simulation.solver import is_solver, traits, wrapped
 from jdyn.simulation.solvers import Automatic, ConvexEuler
 from jdyn.simulation.state import State, starting
@@ -61,6 +63,7 @@ def prepared(
         forces = system.contact.between(shapes)
         field = dataclasses.replace(field, contact=forces)
         events = (*events, *contact_events(model, forces)) if system.contact.ends_steps else events
+        events = (*events, rigid_collisions(field, cast(RigidForces, forces))) if forces.reacts else events
     return Prepared(field, y0, events)
 
 
@@ -121,6 +124,8 @@ def suitable_solver(
     name, of_solver = type(solver).__name__, traits(solver)
     if limits is not None and not limits.backwards and backwards:
         raise ValueError(f"joint_limits: impacts happen forwards in time, {backwards}")
+    if contact is not None and not contact.backwards and backwards:
+        raise ValueError(f"contact: impacts of rigid shapes happen forwards in time, {backwards}")
     if not of_solver.backwards and backwards:
         raise ValueError(
             f"{name}: it steps forwards in time alone, {backwards}; take another solver to go backwards, with convex "

@@ -31,6 +31,7 @@ class Result(enum.IntEnum):
     turn = 11
     singular = 12
     derivatives = 13
+    overlap = 14
     # Of lanes that a sweep has not come to yet.
     not_run = -1
 
@@ -48,6 +49,7 @@ MESSAGES = {
     Result.singular: "constraints are singular there, as of a stretched linkage: none or several motions go on from "
     "there; at the start, begin elsewhere or with a velocity along one of them",
     Result.derivatives: "steps are short enough for the motion, none is for its derivatives; are forces smooth?",
+    Result.overlap: "rigid shapes overlap at the start; begin with them apart, or exclude the pair",
     Result.solver_failed: "the implicit solver did not converge, or the step controller gave up",
 }
 

@@ -84,7 +84,8 @@ def values_under(
     tau: Float[Array, " nv"] | None,
     around: Surroundings | None,
 ) -> Values:
-    """The same, with the generalized forces of all but constraints; None where no sensor uses forces."""
+    """The same, with the generalized forces of all but constraints and rigid contact; None where no sensor uses
+    forces."""
     reading = Reading(t, Kinematics.of(field.model, y.q, y.v), parts=y.parts, surroundings=around)
     outputs = None
     if isinstance(field.controller, Driven) and (use_actuators(sensors) or use_forces(sensors)):
@@ -120,12 +121,14 @@ def _with_forces(reading, field, y, known, tau, outputs):
     if outputs is not None:
         on_bodies = on_bodies + field.controller.on_bodies(reading.kinematics, outputs.forces)
     if field.constraints:
-        total = tau + field.inertial_force(model, t, y, tau)
+        total = tau + field.reacting_force(model, t, y, tau)
         found = constrained_dynamics(model, field.constraints, y.q, y.v, total, t=t, method=field.method)
         a = found.a
         on_bodies = on_bodies + forces_on_bodies(model, field.constraints, t, y.q, y.v, found.multipliers)
     else:
         a, _ = field.accelerations(model, t, y, tau)
+    if field.contact is not None and field.contact.reacts:
+        known = field.contact_reaction(model, t, y, tau).points
     loads = None if field.contact is None else _loads(field.contact, model, y, known)
     return dataclasses.replace(reading, a=a, tau=tau, on_bodies=on_bodies, contacts=loads)
 

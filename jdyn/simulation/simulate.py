@@ -35,6 +35,7 @@ from jdyn.simulation.parts import Known, Unknown, has_functions
 from jdyn.simulation.prepared import default_controller, prepared, suitable_solver, with_tolerances
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.sensor_memory import without_memory
+from jdyn.simulation.solver import tolerances
 from jdyn.simulation.state import Clock, State, controller_memory
 from jdyn.simulation.system import System
 from jdyn.simulation.trajectory import Events, Trajectory
@@ -219,6 +220,10 @@ def simulate(
     solver = suitable_solver(solver, system, f"expected t1 after t0 = {t0}, got {t1}" if backwards else None)
     by_default = default_controller(dtype, solver, touches=shapes is not None)
     steps = _checked_steps(steps, by_default, dtype)
+    judged = tolerances(steps.stepsize_controller) or tolerances(by_default)
+    if system.contact is not None and judged is not None:
+        contact = system.contact.within(*judged)
+        system, whole = system.but(contact=contact), whole.but(contact=contact)
     trajectory, functions = _simulate(
         system,
         shapes,
@@ -234,7 +239,7 @@ def simulate(
     controller = Unknown() if has_functions(system.controller) else system.controller
     known = whole.but(controller=controller, configurations={}, **functions)
     trajectory = dataclasses.replace(trajectory, known=Known.of(known))
-    if shapes is not None:
+    if system.contact is not None and shapes is not None and not system.contact.reacts:
         _warn_of_overlaps(system.model.name, trajectory.stats)
     if not throw:
         return trajectory
@@ -414,6 +419,8 @@ def _start(field, shapes, t0, y0, on_constraints):
         # At rest there is no velocity along which the motion goes on.
         singular = blocked(field.model, field.constraints, t0, y0.q, y0.v, along=jnp.any(y0.v != 0))
         result = jnp.where(on_constraints & singular, Result.singular, result)
+    if field.contact is not None and field.contact.reacts:
+        result = jnp.where(field.contact.overlaps(field.model, y0.q), Result.overlap, result)
     result = jnp.where(jnp.all(jnp.isfinite(y0.q)), result, Result.bad_configuration)
     return jnp.where(possible(field.model, shapes), result, Result.bad_model).astype(jnp.int32)
 

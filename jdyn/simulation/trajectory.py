@@ -172,7 +172,7 @@ class Trajectory(eqx.Module):
 
         def forces(system, t, q, v, tau):
             field = _uncontrolled(system)
-            model, tau = field.model, tau + field.inertial_force(field.model, t, State(q, v), tau)
+            model, tau = field.model, tau + field.reacting_force(field.model, t, State(q, v), tau)
             return constrained_dynamics(model, system.constraints, q, v, tau, t=t, method=system.method).multipliers
 
         return self._rows(forces, self.ts, self.q, self.v, self._forces())
@@ -191,7 +191,8 @@ class Trajectory(eqx.Module):
         """
         if self.system.contact is None:
             raise ValueError("contacts: shapes of this system do not touch; simulate it with contact=...")
-        return _at_contacts(named_contacts, self)
+        known = _reactions(self, self._forces()) if self.system.contact.reacts else self.contact_forces
+        return _at_contacts(named_contacts, self, known)
 
     @property
     def sensors(self) -> dict[str, Float[Array, "*rows"]]:
@@ -200,7 +201,7 @@ class Trajectory(eqx.Module):
         return _sensed(self) if self.system.sensors else {}
 
     def _forces(self):
-        """Generalized forces of all but constraints."""
+        """Generalized forces of all but constraints and rigid contact."""
         tau, system = self.tau, self.system
         if system.elements or system.joint_limits is not None:
 
@@ -210,7 +211,9 @@ class Trajectory(eqx.Module):
                 return tau + Elements((*system.elements, *stops)).force(system.model, t, q, v, states)
 
             tau = self._rows(pushed, self.ts, self.q, self.v, self._element_states, tau)
-        return tau if system.contact is None else tau + _at_contacts(generalized_forces, self)
+        if system.contact is None or system.contact.reacts:
+            return tau
+        return tau + _at_contacts(generalized_forces, self, self.contact_forces)
 
     @property
     def _element_states(self) -> list[Array]:
@@ -396,14 +399,29 @@ def _check_parts(problem, expected, found):
 
 # One program: operation by operation, hundreds would be compiled.
 @eqx.filter_jit
-def _at_contacts(function, motion):
+def _at_contacts(function, motion, known):
     def at(system, q, v, known):
-        shapes = colliders(system.model)
-        # All pairs have rows, whatever is simulated: these have the same names at all times.
-        forces = eqx.tree_at(lambda forces: forces.colliders, system.contact.between(shapes), shapes)
-        return function(forces, system.model.without_shapes(), q, v, known)
+        return function(_of_all_pairs(system), system.model.without_shapes(), q, v, known)
 
-    return motion._rows(at, motion.q, motion.v, motion.contact_forces)
+    return motion._rows(at, motion.q, motion.v, known)
+
+
+@eqx.filter_jit
+def _reactions(motion, tau):
+    """Forces of rigid contact at all points in every row, by the generalized forces of all others."""
+
+    def at(system, t, q, v, tau):
+        field = _uncontrolled(system)
+        field = dataclasses.replace(field, contact=_of_all_pairs(system))
+        return field.contact_reaction(field.model, t, State(q, v), tau).points
+
+    return motion._rows(at, motion.ts, motion.q, motion.v, tau)
+
+
+def _of_all_pairs(system):
+    """Forces of contact at the points of all pairs, whatever is simulated: these have the same names at all times."""
+    shapes = colliders(system.model)
+    return eqx.tree_at(lambda forces: forces.colliders, system.contact.between(shapes), shapes)
 
 
 @eqx.filter_jit
@@ -437,8 +455,12 @@ def _sensed(motion):
 
 def _uncontrolled(system) -> VectorField:
     """Equations of motion under given forces."""
-    model, elements = system.model.without_shapes(), Elements(system.elements)
-    return VectorField(model, with_memory(None), system.method, constraints=system.constraints, elements=elements)
+    model, elements, contact = system.model.without_shapes(), Elements(system.elements), None
+    if system.contact is not None and system.contact.reacts:
+        contact = system.contact.between(colliders(system.model))
+    return VectorField(
+        model, with_memory(None), system.method, constraints=system.constraints, contact=contact, elements=elements
+    )
 
 
 def _commanded(system, t, q, v, remembered, commands):

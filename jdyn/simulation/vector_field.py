@@ -1,7 +1,7 @@
 """The equations of motion as a first-order system."""
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -16,7 +16,7 @@ from jdyn.constraints import (
     projected,
     warm_start,
 )
-from jdyn.contact import ContactForces
+from jdyn.contact import ContactForces, Reaction, RigidForces
 from jdyn.control.controller import DynamicController
 from jdyn.dynamics import (
     ABA,
@@ -70,8 +70,34 @@ class VectorField(eqx.Module):
     def accelerations(
         self, model: Model, t: Scalar, y: State, tau: Float[Array, " nv"]
     ) -> tuple[Float[Array, " nv"], Float[Array, " nv"] | None]:
-        """Accelerations of a model under generalized forces, and the forces of constraints and of inertia that force
-        elements add, if there are any."""
+        """Accelerations of a model under generalized forces, and the forces of constraints, of rigid contact and of
+        inertia that force elements add, if there are any."""
+        a, reaction = self._without_reacting_contact(model, t, y, tau)
+        if self.contact is None or not self.contact.reacts:
+            return a, reaction
+        touching = self._reaction(model, t, y, a)
+        return a + touching.a, touching.tau if reaction is None else reaction + touching.tau
+
+    def reacting_force(self, model: Model, t: Scalar, y: State, tau: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """Generalized forces that follow from the accelerations under others: of rigid contact, and of inertia that
+        force elements add [N m or N]."""
+        if self.contact is None or not self.contact.reacts:
+            return self.inertial_force(model, t, y, tau)
+        touching = self.contact_reaction(model, t, y, tau).tau
+        return touching + self.inertial_force(model, t, y, tau + touching)
+
+    def contact_reaction(self, model: Model, t: Scalar, y: State, tau: Float[Array, " nv"]) -> Reaction:
+        """Forces of contact that follow from all others, see `jdyn.contact.RigidForces.reaction`."""
+        a, _ = self._without_reacting_contact(model, t, y, tau)
+        return self._reaction(model, t, y, a)
+
+    def _reaction(self, model: Model, t: Scalar, y: State, a: Float[Array, " nv"]) -> Reaction:
+        contact = cast(RigidForces, self.contact)
+        return contact.reaction(model, y.q, y.v, a, lambda force: self.response(t, y, force, model))
+
+    def _without_reacting_contact(
+        self, model: Model, t: Scalar, y: State, tau: Float[Array, " nv"]
+    ) -> tuple[Float[Array, " nv"], Float[Array, " nv"] | None]:
         if not self.elements.add_inertia:
             return self._accelerations(model, t, y, tau)
         pull = self.inertial_force(model, t, y, tau)
@@ -119,13 +145,17 @@ class VectorField(eqx.Module):
         """The field of a stage at a time of the step, as solvers count it [s]."""
         return self if self.contact is None else dataclasses.replace(self, contact=self.contact.at_time(t))
 
-    def response(self, t: Scalar, y: State, impulse: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """Change of velocity by an impulse on the coordinates, under the constraints."""
-        change = self._response(self.model, t, y, impulse)
+    def response(
+        self, t: Scalar, y: State, impulse: Float[Array, " nv"], model: Model | None = None
+    ) -> Float[Array, " nv"]:
+        """Change of velocity by an impulse on the coordinates, under the constraints; of another model, if there is
+        one, such as one with inertia that a solver adds."""
+        model = self.model if model is None else model
+        change = self._response(model, t, y, impulse)
         if not self.elements.add_inertia:
             return change
         added = self.elements.inertia(self.model, y.q, y.v)
-        responses = jax.vmap(lambda force: self._response(self.model, t, y, force))(added.moments)
+        responses = jax.vmap(lambda force: self._response(model, t, y, force))(added.moments)
         return change - added.pulls(responses, added.moments @ change) @ responses
 
     def _response(self, model: Model, t: Scalar, y: State, impulse: Float[Array, " nv"]) -> Float[Array, " nv"]:

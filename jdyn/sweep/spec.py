@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jdyn.contact import CompliantContact, ConvexContact
+from jdyn.contact import CompliantContact, ConvexContact, RigidContact
 from jdyn.io import toml
 from jdyn.io.plain_file import expect_file
 from jdyn.io.toml import Table
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DRAWN = {"latin_hypercube": LatinHypercube, "sobol": Sobol}
 # Numbers that are none of the model's, and their units.
 GAINS = {"controller.kp": "1/s²", "controller.kd": "1/s"}
-CONTACTS = {"compliant": CompliantContact, "convex": ConvexContact}
+CONTACTS = {"compliant": CompliantContact, "convex": ConvexContact, "rigid": RigidContact}
 STARTS = {"q0": "rad or m", "v0": "rad/s or m/s", "target": "rad or m"}
 USUAL_GAINS = {"kp": 100.0, "kd": 20.0}
 # The tolerance of `simulate`; the absolute one is this share of it.

@@ -271,7 +271,7 @@ def test_errors_are_one_sentence_on_standard_error(words, message, tmp_path, cap
         ["view", "panda", "--port", "70000"],
         ["view", "panda", "--look", "nice"],
         ["simulate", "quadruped", "--ground", "deep"],
-        ["simulate", "quadruped", "--contact", "rigid"],
+        ["simulate", "quadruped", "--contact", "soft"],
     ],
 )
 def test_wrong_words_get_the_usage(words, capsys):

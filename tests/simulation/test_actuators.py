@@ -132,7 +132,7 @@ def test_what_has_a_memory_is_no_function_of_the_state():
         jdyn.control.ZeroOrderHold(FEEDBACK, 0.05)(0.0, jnp.zeros(1), jnp.zeros(1))
     with pytest.raises(ValueError, match="ticks of its own"):
         jdyn.control.ZeroOrderHold(jdyn.control.ZeroOrderHold(FEEDBACK, 0.05), 0.1)
-    with pytest.raises(ValueError, match="delay: expected a number of periods, got -1"):
+    with pytest.raises(ValueError, match="delay: expected a number of periods, or one for each output, got -1"):
         jdyn.control.ZeroOrderHold(FEEDBACK, 0.05, delay=-1)
 
 

@@ -1,7 +1,7 @@
 """Solvers of rigid contact: sweeps that approach a solution, and Newton's method that finds it."""
 
 import abc
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,6 +13,7 @@ from jdyn.dynamics.recursion.batching import in_chunks
 from jdyn.execution.compiled import precise
 from jdyn.geometry.directions import length_and_unit
 from jdyn.impulses.cones.problem import ConeProblem, ContactMode, Points, Vectors
+from jdyn.model import Units
 
 # Impulses are found with residuals of this power of rounding, as a share of the numbers of which they are differences.
 FOUND = 0.7
@@ -76,6 +77,8 @@ class ConeSolver(eqx.Module):
     Attributes:
         rounds: How often it sweeps and tries Newton's method, at most.
     """
+
+    units: ClassVar[Units] = {}
 
     rounds: eqx.AbstractVar[int]
 

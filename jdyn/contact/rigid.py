@@ -1,0 +1,280 @@
+"""Contact of rigid shapes: forces that let nothing overlap, with dry friction, and impacts at instants."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Scalar
+
+from jdyn.array import with_fields
+from jdyn.contact.colliders import Colliders
+from jdyn.contact.contact import Contact, ContactForces, PointForces, StepPolicy, TouchingPoints
+from jdyn.contact.materials import check_nearest, check_numbers
+from jdyn.contact.moving_points import MovingPoints
+from jdyn.contact.points import warn_of_many_pairs
+from jdyn.contact.time_of_contact import time_to_pass_colliders
+from jdyn.geometry.directions import length_and_unit, perpendicular
+from jdyn.impacts import PoissonTogether, TogetherLaw
+from jdyn.impulses import ConeProblem, ConeSolver, GaussSeidel
+from jdyn.model import Model, Units
+
+# Points touch whose distance is less than this share of the size of their shapes.
+TOUCHING = 1e-4
+# A rest speed that is not stated is so many times what tolerances allow at 1 m/s; none is smaller than this power of
+# rounding [m/s]. The tolerances by default are those of `jdyn.simulate`.
+RESTING, ROUNDING, BY_DEFAULT = 30.0, 0.6, 1e-6
+# Errors of steps let touching shapes drift apart or into each other. Forces bring them back at this rate [1/s].
+RETURN = 20.0
+# At so many places of a step events look for what touches.
+LOOKS = 8
+
+Vector = Float[Array, " nv"]
+PerPoint = Float[Array, " points"]
+Vectors = Float[Array, "points 3"]
+
+
+class RigidContact(Contact):
+    """Rigid shapes with dry friction: no overlap, no stiffness, impacts at instants.
+
+    Where shapes touch, forces keep accelerations from letting them overlap, and friction holds what sticks and opposes
+    what slides by Coulomb's law; they are found as complementarity on cones, through all joints and constraints, in
+    every stage of any solver. Between impacts no force is stiff. Shapes that meet collide at the instant, all points at
+    once, by a law of impact. Points that approach more slowly than the rest speed do not bounce: so ends a series of
+    ever smaller bounces.
+
+    >>> builder = jdyn.Builder("ball")
+    >>> builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=4e-3 * jnp.ones(3))
+    >>> builder.add_shape("ball", "sphere", 0.1, role="collision")
+    >>> builder.add_shape("world", "plane", (0, 0), role="collision")
+    >>> model = builder.build()
+    >>> start = model.neutral().at[2].set(0.3)
+    >>> contact = jdyn.RigidContact(restitution=0.5, friction=0.3)
+    >>> motion = jdyn.simulate(model, start, jnp.zeros(6), 2.0, contact=contact)
+    >>> print(motion.q[-1, 2].round(6))
+    0.1
+
+    Where a velocity makes friction so large that no acceleration is possible (Painlevé), and where an impact has no
+    answer, numbers are not finite and the simulation ends with a code; with `jdyn.Result.overlap` where shapes overlap
+    at the start. Motions go forwards in time alone.
+
+    Source: Stewart, Trinkle, An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
+    Coulomb friction, 1996, and thesis 6.5, for complementarity of forces and accelerations; Mirtich, Canny,
+    Impulse-based simulation of rigid bodies, 1995, for impacts of articulated bodies.
+
+    Attributes:
+        restitution: e, from 0 to 1, of all pairs.
+        friction: Coefficient of friction μ of all pairs; those of the shapes, as files have them, if None.
+        law: Law of impact.
+        rest_speed: Up to which points do not bounce, and do not slide where friction can hold them [m/s]. Errors of
+            steps have to be less; if left out, `jdyn.simulate` takes 30 times what its tolerances allow at 1 m/s.
+        nearest: As `jdyn.CompliantContact` has it.
+        solver: Of complementarity of forces and accelerations.
+
+    Raises:
+        ValueError: if a number is out of its range.
+
+    Warns:
+        ContactWarning: as `jdyn.CompliantContact` does.
+    """
+
+    reacts: ClassVar[bool] = True
+    backwards: ClassVar[bool] = False
+    units: ClassVar[Units] = {"restitution": "", "friction": "", "rest_speed": "m/s"}
+
+    restitution: Scalar | float = 0.0
+    friction: Scalar | float | None = None
+    law: TogetherLaw = PoissonTogether()
+    rest_speed: Scalar | float | None = None
+    nearest: int | None = eqx.field(static=True, default=None)
+    solver: ConeSolver = GaussSeidel(rounds=20, sweeps=5)
+
+    def __check_init__(self):
+        check_numbers("restitution", self.restitution, lambda x: (x >= 0) & (x <= 1), "a number from 0 to 1")
+        if self.friction is not None:
+            check_numbers("friction", self.friction, lambda x: (x >= 0) & np.isfinite(x), "a number not negative")
+        if self.rest_speed is not None:
+            check_numbers("rest_speed", self.rest_speed, lambda x: x > 0, "a positive number")
+        check_nearest(self.nearest)
+
+    def within(self, rtol: Any, atol: Any) -> "RigidContact":
+        return self if self.rest_speed is not None else with_fields(self, rest_speed=RESTING * (rtol + atol))
+
+    def check(self, colliders: Colliders):
+        warn_of_many_pairs(colliders, self.nearest)
+
+    def between(self, colliders: Colliders) -> "RigidForces":
+        friction = colliders.pair_friction()[:, 0]
+        if self.friction is not None:
+            friction = jnp.full_like(friction, self.friction)
+        rest = RESTING * BY_DEFAULT if self.rest_speed is None else self.rest_speed
+        e, rest = (jnp.asarray(x, friction.dtype) for x in (self.restitution, rest))
+        rest = jnp.maximum(rest, float(jnp.finfo(rest.dtype).eps) ** ROUNDING)
+        shapes = dataclasses.replace(colliders, nearest=self.nearest)
+        return RigidForces(shapes, e, friction, self.law, rest, self.solver)
+
+
+class Reaction(NamedTuple):
+    """Forces of rigid contact at a state.
+
+    Attributes:
+        a: By which they change accelerations [rad/s² or m/s²].
+        tau: Generalized forces [N m or N].
+        points: At all points.
+    """
+
+    a: Vector
+    tau: Vector
+    points: PointForces
+
+
+class RigidPoints(NamedTuple):
+    """Points where rigid shapes may touch, in one state.
+
+    Attributes:
+        points: In world axes.
+        axes: Two tangents and the normal of each.
+        speeds: Of second bodies relative to first ones along these axes [m/s].
+        J: Jacobian of the speeds.
+        gained: How fast the speeds change if no velocity does [m/s²].
+        touch: Which points have a distance that counts as none.
+        friction: μ.
+    """
+
+    points: MovingPoints
+    axes: Float[Array, "points 3 3"]
+    speeds: Vectors
+    J: Float[Array, "points 3 nv"]
+    gained: Vectors
+    touch: Bool[Array, " points"]
+    friction: PerPoint
+
+
+class RigidForces(ContactForces):
+    """`RigidContact` between the shapes of a model.
+
+    Attributes:
+        colliders: The shapes.
+        restitution: e.
+        friction: μ of each pair.
+        law: Law of impact.
+        rest_speed: Up to which points do not bounce [m/s].
+        solver: Of forces.
+    """
+
+    reacts: ClassVar[bool] = True
+
+    colliders: Colliders
+    restitution: Scalar
+    friction: Float[Array, " pairs"]
+    law: TogetherLaw
+    rest_speed: Scalar
+    solver: ConeSolver
+
+    def force(self, model: Model, q: Float[Array, " nq"], v: Vector) -> Vector:
+        """Zero: forces follow from those of all others, see `reaction`."""
+        return jnp.zeros_like(v)
+
+    def points(
+        self, model: Model, q: Float[Array, " nq"], v: Vector
+    ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
+        points = MovingPoints.at(model, self.colliders, q)
+        none = jnp.zeros_like(points.normal)
+        depth = jnp.maximum(-points.distance, 0)
+        return TouchingPoints(points.position, points.normal, depth, none, none), points.pairs.of_points
+
+    def step_policy(self, model: Model, q: Float[Array, " nq"]) -> StepPolicy:
+        return RigidSteps(q, self.colliders)
+
+    def at(self, model: Model, q: Float[Array, " nq"], v: Vector) -> RigidPoints:
+        """Points in a state."""
+
+        def moving(q):
+            points = MovingPoints.at(model, self.colliders, q)
+            return (points.twists(v)[:, 3:], points.normal), points
+
+        (u, normal), (du, turning), points = jax.jvp(moving, (q,), (model.rate(q, v),), has_aux=True)
+        tangent = jax.vmap(perpendicular)(normal)
+        axes = jnp.stack([tangent, jnp.cross(normal, tangent), normal], axis=1)
+        J = jax.jacfwd(lambda v: points.twists(v)[:, 3:])(v)
+        # Where normals turn, so do the rates of distances.
+        gained = jnp.einsum("pij,pj->pi", axes, du).at[:, 2].add(jnp.sum(u * turning, axis=1))
+        touch = points.exist & (jax.lax.stop_gradient(points.distance) <= self._near(points))
+        friction = self.friction[points.pairs.of_points]
+        speeds = jnp.einsum("pij,pj->pi", axes, u)
+        return RigidPoints(points, axes, speeds, jnp.einsum("pij,pjn->pin", axes, J), gained, touch, friction)
+
+    def approaching(self, model: Model, q: Float[Array, " nq"], v: Vector) -> PerPoint:
+        """Distances of points, which fall through zero where points collide; those of points that touch and do not
+        approach are more by what counts as touching, so that drift is no collision; 1 in rows without a point [m]."""
+        points = MovingPoints.at(model, self.colliders, q)
+        speed = jnp.sum(points.twists(v)[:, 3:] * points.normal, axis=1)
+        near = self._near(points)
+        parts = (points.distance <= near) & (speed >= -self.rest_speed)
+        return jnp.where(points.exist, points.distance + jnp.where(parts, near, 0), 1)
+
+    def overlaps(self, model: Model, q: Float[Array, " nq"]) -> Bool[Array, ""]:
+        """Tell whether shapes overlap by more than what counts as touching."""
+        points = MovingPoints.at(model, self.colliders, q)
+        return jnp.any(points.exist & (points.distance < -self._near(points)))
+
+    def _near(self, points: MovingPoints) -> PerPoint:
+        """Distances up to which points touch, with what they drift at the rest speed."""
+        size = self.colliders.least_sizes_of_pairs()[points.pairs.of_points]
+        return TOUCHING * size + self.rest_speed / RETURN
+
+    def reaction(
+        self, model: Model, q: Float[Array, " nq"], v: Vector, a: Vector, respond: Callable[[Vector], Vector]
+    ) -> Reaction:
+        """Forces at a state.
+
+        Args:
+            model: The mechanism.
+            q, v: The state.
+            a: Accelerations without these forces.
+            respond: From generalized forces to the accelerations that they add.
+        """
+        here, still = self.at(model, q, v), self.rest_speed
+        holds = here.touch & (jnp.abs(here.speeds[:, 2]) <= still)
+        J = jnp.where(holds[:, None, None], here.J, 0)
+        count = J.shape[0]
+        moved = jax.vmap(respond)(J.reshape(3 * count, -1))
+        G = (J.reshape(3 * count, -1) @ moved.T).reshape(count, 3, count, 3)
+        # Accelerations without forces, with what brings points back where they are off.
+        distance = jnp.where(holds, here.points.distance, 0)
+        b = jnp.einsum("pin,n->pi", J, a) + here.gained + RETURN * here.speeds
+        b = b.at[:, 2].add(RETURN * here.speeds[:, 2] + RETURN**2 * distance)
+        b = jnp.where(holds[:, None], b, jnp.array([[0.0, 0.0, 1.0]], b.dtype))
+        # Friction is known where points slide: one unknown is left there, along the edge of the cone.
+        speed, direction = jax.vmap(length_and_unit)(here.speeds[:, :2])
+        slides = holds & (speed > still)
+        alone = jnp.eye(3, dtype=b.dtype)[None]
+        edge = jnp.concatenate([-here.friction[:, None] * direction, jnp.ones_like(speed)[:, None]], axis=1)
+        P = jnp.where(slides[:, None, None], edge[:, :, None] * alone[:, 2:], alone)
+        found = self.solver.solve(
+            ConeProblem(jnp.einsum("iajb,jbc->iajc", G, P), b, jnp.where(slides, 0, here.friction))
+        )
+        gamma = jnp.einsum("iab,ib->ia", P, found.gamma)
+        gamma = jnp.where(found.converged, gamma, jnp.nan)
+        force = jnp.einsum("pij,pi->pj", here.axes, gamma)
+        slots = here.points.pairs.slots(self.colliders)
+        tau = here.points.generalized(jnp.zeros_like(force), force)
+        return Reaction(gamma.ravel() @ moved, tau, PointForces(slots.spread(force), None))
+
+
+class RigidSteps(StepPolicy):
+    """Step policy of `RigidContact`: nothing passes through another unseen.
+
+    Attributes:
+        q: Configuration where the step begins.
+        colliders: The shapes.
+    """
+
+    q: Float[Array, " nq"]
+    colliders: Colliders
+
+    def longest(self, model: Model, v: Vector, a: Vector) -> Scalar:
+        return time_to_pass_colliders(model, self.colliders, self.q, v, a, LOOKS)

@@ -1,0 +1,199 @@
+"""Rigid contact in simulations, beside closed forms."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jdyn
+
+G = 9.81
+
+
+def body(shape, size, *, joint=None, inertia=4e-3, mass=1.0, tilt=0.0):
+    """A body above a plane, in a field of gravity that a tilt turns about y, as a slope would."""
+    gravity = (G * np.sin(tilt), 0.0, -G * np.cos(tilt))
+    builder = jdyn.Builder("body", gravity=gravity)
+    builder.add_link("body", jdyn.Free() if joint is None else joint, mass=mass, inertia=inertia * jnp.ones(3))
+    builder.add_shape("body", shape, size, role="collision")
+    builder.add_shape("world", "plane", (0, 0), role="collision")
+    return builder.build()
+
+
+def on_floor(model, height):
+    return model.neutral().at[2].set(height)
+
+
+FALLING = body("sphere", 0.1, joint=jdyn.Prismatic((0, 0, 1)))
+
+
+def test_a_ball_bounces_until_it_rests():
+    """Bounces at √(2 h/g) (1 + 2 (e + e² + ...)), which end at √(2 h/g) (1 + e)/(1 − e)."""
+    contact = jdyn.RigidContact(restitution=0.6)
+    motion = jdyn.simulate(FALLING, jnp.array([1.1]), jnp.zeros(1), 2.5, contact=contact, max_events=100)
+    times = np.asarray(motion.events.ts)
+    times = times[np.isfinite(times)]
+    first = np.sqrt(2 / G)
+    expected = first * (1 + 2 * np.cumsum(0.6 ** np.arange(10)) - 2)
+    np.testing.assert_allclose(times[:10], expected, rtol=1e-8)
+    # What is left of the series where the speed is less than the rest speed, 3e-5 m/s: 2 · 3e-5 / e / g / (1 − e).
+    assert times[-1] < first * 4 < times[-1] + 3e-5
+    np.testing.assert_allclose(motion.q[-1], 0.1, atol=1e-12)
+    np.testing.assert_allclose(motion.v[-1], 0, atol=1e-7)
+
+
+@pytest.mark.slow
+def test_a_bounce_has_exact_derivatives():
+    """Height after one bounce from h = 1: z = e √(2 g h) s − g s²/2, s = t − √(2 h/g), by e and h."""
+
+    def height(e, h):
+        contact = jdyn.RigidContact(restitution=e)
+        start = jnp.array([0.1]) + h
+        return jdyn.simulate(FALLING, start, jnp.zeros(1), 0.7, contact=contact, saveat=jnp.array([0.7])).q[-1, 0] - 0.1
+
+    e, h = 0.6, 1.0
+    s, u = 0.7 - np.sqrt(2 * h / G), np.sqrt(2 * G * h)
+    by_h = e * (G / u) * s + (e * u - G * s) * (-1 / u)
+    value, slopes = jax.jit(jax.value_and_grad(height, (0, 1)))(e, h)
+    np.testing.assert_allclose(value, e * u * s - G * s**2 / 2, rtol=1e-8)
+    np.testing.assert_allclose(slopes, [u * s, by_h], rtol=1e-8)
+
+
+def test_a_box_slides_to_a_stop_and_does_not_rise():
+    """Way v²/(2 μ g), on four points that share its weight."""
+    model = body("box", (0.2, 0.2, 0.2))
+    start, v = on_floor(model, 0.1), jnp.zeros(6).at[3].set(1.0)
+    motion = jdyn.simulate(model, start, v, 1.0, contact=jdyn.RigidContact(friction=0.3))
+    # From the rest speed on it creeps, by that over 20 / s.
+    np.testing.assert_allclose(motion.q[-1, 0], 1 / (2 * 0.3 * G), atol=3e-5 / 20 + 1e-7)
+    np.testing.assert_allclose(motion.q[:, 2], 0.1, atol=1e-11)
+    np.testing.assert_allclose(motion.v[-1], 0, atol=1e-6)
+    forces = motion.contacts.force("body")
+    # It slides at first, and nothing moves it at last.
+    np.testing.assert_allclose(forces[0], [-0.3 * G, 0, G], atol=1e-9)
+    np.testing.assert_allclose(forces[-1], [0, 0, G], atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("friction", [0.2, 0.5])
+def test_a_box_on_a_slope_slides_or_sticks(friction):
+    """At 0.3 rad: tan 0.3 is 0.309."""
+    model = body("box", (0.2, 0.2, 0.2), tilt=0.3)
+    motion = jdyn.simulate(model, on_floor(model, 0.1), jnp.zeros(6), 1.0, contact=jdyn.RigidContact(friction=friction))
+    a = max(G * (np.sin(0.3) - friction * np.cos(0.3)), 0)
+    np.testing.assert_allclose(motion.v[-1, 3:], [a, 0, 0], atol=1e-6)
+    np.testing.assert_allclose(motion.q[-1, :3], [a / 2, 0, 0.1], atol=1e-6)
+
+
+def test_a_ball_that_slides_begins_to_roll():
+    """From 1 m/s: rolls with 5/7 m/s from the time 2/(7 μ g) on."""
+    model = body("sphere", 0.1)
+    start, v = on_floor(model, 0.1), jnp.zeros(6).at[3].set(1.0)
+    motion = jdyn.simulate(model, start, v, 1.0, contact=jdyn.RigidContact(friction=0.2))
+    speed, begin = 5 / 7, 2 / (7 * 0.2 * G)
+    # Along the axes of the ball, which turns about the second one.
+    np.testing.assert_allclose(np.linalg.norm(motion.v[-1, 3:]), speed, atol=1e-6)
+    np.testing.assert_allclose(motion.v[-1, :3], [0, speed / 0.1, 0], atol=1e-5)
+    way = (1 + speed) / 2 * begin + speed * (1 - begin)
+    np.testing.assert_allclose(motion.q[-1, 0], way, atol=1e-6)
+
+
+def hill():
+    """A bead in a plane, on top of a ball of 1 m less its own radius."""
+    builder = jdyn.Builder("hill", gravity=(0.0, 0.0, -G))
+    builder.add_link("x", jdyn.Prismatic((1, 0, 0)), mass=1e-12, inertia=1e-12 * jnp.ones(3))
+    builder.add_link("bead", jdyn.Prismatic((0, 0, 1)), parent="x", mass=1.0, inertia=1e-6 * jnp.ones(3))
+    builder.add_shape("bead", "sphere", 0.01, role="collision")
+    builder.add_shape("world", "sphere", 0.99, role="collision")
+    return builder.build()
+
+
+@pytest.mark.slow
+def test_errors_fall_with_the_tolerance():
+    """Of a bead that slides with friction and leaves, beside itself at 1e-12; the guide has these figures."""
+    model = hill()
+
+    def end(tolerance):
+        motion = jdyn.simulate(
+            model, jnp.array([0.0, 1.0]), jnp.array([1.0, 0.0]), 1.0, contact=jdyn.RigidContact(friction=0.1),
+            stepsize_controller=diffrax.PIDController(tolerance, tolerance), saveat=jnp.array([1.0]),
+        )  # fmt: skip
+        return motion.q[-1], motion.stats["accepted_steps"]
+
+    exact, _ = end(1e-12)
+    for tolerance, error, steps in ((1e-4, 3e-4, 17), (1e-6, 3e-5, 60), (1e-8, 1e-9, 155)):
+        q, taken = end(tolerance)
+        assert np.max(np.abs(q - exact)) < error
+        assert int(taken) < 1.2 * steps
+
+
+def test_what_slides_off_a_ball_leaves_it_where_its_weight_no_longer_holds_it():
+    """A small ball without friction, from the top of a large one: cos θ = 2/3 + ... of the start's energy."""
+    model = hill()
+    speed = 0.5
+    motion = jdyn.simulate(
+        model, jnp.array([0.0, 1.0]), jnp.array([speed, 0.0]), 1.2, contact=jdyn.RigidContact(friction=0.0),
+        saveat=jnp.linspace(0, 1.2, 601),
+    )  # fmt: skip
+    pressing = np.linalg.norm(motion.contacts.points.force[:, 0], axis=1)
+    last = np.flatnonzero(pressing > 0)[-1]
+    assert np.all(pressing[: last + 1] > 0)
+    # Rows lie within steps, and the one in which it leaves is not smooth.
+    assert motion.q[last, 1] > 2 / 3 + speed**2 / (3 * G) > motion.q[last + 2, 1]
+    np.testing.assert_allclose(np.linalg.norm(motion.q[: last + 1], axis=1), 1, atol=1e-8)
+    theta = np.arctan2(motion.q[: last + 1, 0], motion.q[: last + 1, 1])
+    # m g cos θ − m v²/R, with the energy that it had.
+    expected = G * np.cos(theta) - speed**2 - 2 * G * (1 - np.cos(theta))
+    # Where it leaves, up to what brings back a point that parts with the rest speed.
+    np.testing.assert_allclose(pressing[: last + 1], expected, atol=2 * 20 * 3e-5)
+
+
+@pytest.mark.slow
+def test_a_tumbling_box_loses_energy_and_lies_down():
+    model = body("box", (0.2, 0.3, 0.1), inertia=jnp.array([1.0, 0.6, 1.2]) / 100)
+    start = on_floor(model, 0.5)
+    v = jnp.array([1.0, -2.0, 0.5, 0.4, 0.2, 0.0])
+    motion = jdyn.simulate(
+        model, start, v, 3.0, contact=jdyn.RigidContact(restitution=0.3, friction=0.4), max_events=300
+    )
+    energy = np.asarray(motion.energy)
+    assert np.all(np.diff(energy) < 1e-6 * energy[0])
+    np.testing.assert_allclose(motion.v[-1], 0, atol=1e-5)
+    heights = [0.05, 0.1, 0.15]
+    assert np.min(np.abs(motion.q[-1, 2] - np.array(heights))) < 1e-7
+
+
+@pytest.mark.slow
+def test_lanes_bounce_as_alone():
+    start, still = jnp.array([0.6]), jnp.zeros(1)
+
+    def bounced(e):
+        contact = jdyn.RigidContact(restitution=e)
+        return jdyn.simulate(FALLING, start, still, 1.0, contact=contact, max_events=100).q
+
+    e = jnp.array([0.2, 0.5, 0.8])
+    for lane, q in enumerate(jax.vmap(bounced)(e)):
+        np.testing.assert_allclose(q, bounced(e[lane]), atol=1e-12)
+
+
+def test_bad_numbers_are_refused():
+    with pytest.raises(ValueError, match="restitution: expected a number from 0 to 1"):
+        jdyn.RigidContact(restitution=1.2)
+    with pytest.raises(ValueError, match="friction: expected a number not negative"):
+        jdyn.RigidContact(friction=-0.1)
+    with pytest.raises(ValueError, match="forwards in time"):
+        jdyn.simulate(FALLING, jnp.array([1.0]), jnp.zeros(1), -1.0, contact=jdyn.RigidContact())
+
+
+def test_an_overlap_at_the_start_is_told():
+    with pytest.raises(jdyn.SimulationError, match="rigid shapes overlap at the start"):
+        jdyn.simulate(FALLING, jnp.array([0.05]), jnp.zeros(1), 1.0, contact=jdyn.RigidContact())
+
+
+def test_scaling_knows_its_numbers():
+    """Speeds grow as the root of lengths under the same gravity."""
+    system = jdyn.System(FALLING, contact=jdyn.RigidContact(restitution=0.5, rest_speed=1e-4))
+    scaled = jdyn.scale(system, length=4.0).contact
+    assert scaled.restitution == 0.5
+    np.testing.assert_allclose(scaled.rest_speed, 2e-4)
