@@ -242,7 +242,9 @@ def _programs(operation: JaxprEqn) -> list[ClosedJaxpr]:
     if deferred is not None:
         return [deferred]
     found = [x for value in operation.params.values() for x in (value if isinstance(value, tuple) else (value,))]
-    return [ClosedJaxpr(x, ()) if isinstance(x, Jaxpr) else x for x in found if isinstance(x, Jaxpr | ClosedJaxpr)]
+    # In JAX 0.12 both are one class, and what is closed keeps its values.
+    programs = [x for x in found if isinstance(x, Jaxpr | ClosedJaxpr)]
+    return [x if isinstance(x, ClosedJaxpr) else ClosedJaxpr(x, ()) for x in programs]
 
 
 def _fits(operation: JaxprEqn) -> bool:

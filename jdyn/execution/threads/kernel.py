@@ -149,7 +149,9 @@ def _nested(operands, axes, *, batch, x64):
 batching.primitive_batchers[_threads] = _nested
 
 
-def _without_unused(used, equation):
+def _without_unused(used, *read_and_equation):
+    # JAX 0.12 says as well which operands are read.
+    *_, equation = read_and_equation
     if not any(used):
         return [False] * len(equation.invars), None
     results = [x for x, each in zip(equation.outvars, used, strict=True) if each]
