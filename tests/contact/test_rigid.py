@@ -186,6 +186,28 @@ def test_bad_numbers_are_refused():
         jdyn.simulate(FALLING, jnp.array([1.0]), jnp.zeros(1), -1.0, contact=jdyn.RigidContact())
 
 
+@pytest.mark.slow
+def test_where_no_acceleration_is_possible_there_is_a_code():
+    """Painlevé's rod at 45° slides on its tip into its lean: beyond μ = 5/3 no force keeps the tip out of the floor."""
+    builder = jdyn.Builder("rod", gravity=(0.0, 0.0, -G))
+    builder.add_link("x", jdyn.Prismatic((1, 0, 0)))
+    builder.add_link("z", jdyn.Prismatic((0, 0, 1)), parent="x")
+    builder.add_link("rod", jdyn.Revolute((0, 1, 0)), parent="z", mass=1.0, inertia=jnp.array([1e-4, 1 / 3, 1 / 3]))
+    builder.add_shape("rod", "sphere", 1e-3, placement=(1.0, 0.0, 0.0), role="collision")
+    builder.add_shape("world", "plane", (0, 0), role="collision")
+    model = builder.build()
+    start = jnp.array([0.0, np.sin(np.pi / 4) + 1e-3, np.pi / 4])
+
+    def end(friction, speed):
+        contact = jdyn.RigidContact(friction=friction)
+        motion = jdyn.simulate(model, start, jnp.array([speed, 0.0, 0.0]), 0.05, contact=contact, throw=False)
+        return jdyn.Result(int(motion.result))
+
+    assert end(2.0, 5.0) == jdyn.Result.nonfinite
+    assert end(1.5, 5.0) == jdyn.Result.success
+    assert end(2.0, -5.0) == jdyn.Result.success
+
+
 def test_an_overlap_at_the_start_is_told():
     with pytest.raises(jdyn.SimulationError, match="rigid shapes overlap at the start"):
         jdyn.simulate(FALLING, jnp.array([0.05]), jnp.zeros(1), 1.0, contact=jdyn.RigidContact())
