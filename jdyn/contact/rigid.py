@@ -54,8 +54,8 @@ class RigidContact(Contact):
     >>> start = model.neutral().at[2].set(0.3)
     >>> contact = jdyn.RigidContact(restitution=0.5, friction=0.3)
     >>> motion = jdyn.simulate(model, start, jnp.zeros(6), 2.0, contact=contact)
-    >>> print(motion.q[-1, 2].round(6))
-    0.1
+    >>> print(f"{motion.q[-1, 2]:.4f}")
+    0.1000
 
     Where a velocity makes friction so large that no acceleration is possible (Painlevé), and where an impact has no
     answer, numbers are not finite and the simulation ends with a code; with `jdyn.Result.overlap` where shapes overlap

@@ -87,7 +87,7 @@ its cone, found by complementarity in every stage of the default solver. Shapes 
 >>> rigid = jdyn.RigidContact(restitution=0.5, friction=0.3)
 >>> motion = jdyn.simulate(model, jnp.array([0.5]), jnp.zeros(1), 0.7, contact=rigid)
 >>> print(motion.v[-1].round(3))
-[0.442]
+[-0.564]
 
 A point counts as at rest below `rest_speed`, which follows the tolerance, so that errors fall with it: a bead that
 slides off a ball with friction and flies on is off by 1e-4 m at a tolerance of 1e-4, and by 1e-9 m at 1e-8, in 17 and

@@ -83,6 +83,17 @@ fl_foot [0. 0. 0.]
 >>> print(dataset["angle"].values.round(2))
 [0.96 0.92 0.85]
 
+## Simulate a system with many values of a number
+
+>>> arm = jdyn.load("pendulum")
+>>> servo = jdyn.actuators.PositionServo("joint1", kp=50.0, kd=10.0, name="servo")
+>>> system = jdyn.System(arm, controller=jdyn.control.Constant(jnp.array([0.4])), actuators=[servo])
+>>> stiffer = jax.vmap(lambda kp: jdyn.vary(system, {"actuators.servo.kp": kp}))(jnp.array([50.0, 100.0, 200.0]))
+>>> start = system.state(jnp.zeros(1), jnp.zeros(1))
+>>> motions = jdyn.simulate_batch(stiffer, start, 3.0, in_axes={"system": 0, "state": None})
+>>> print(motions.q[:, -1, 0].round(2))
+[0.36 0.38 0.39]
+
 ## Resume a sweep
 
 With a store the same call goes on after a crash, and computes nothing twice. Here it has nothing left to do.

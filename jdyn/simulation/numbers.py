@@ -1,6 +1,7 @@
 """Numbers of a system by name."""
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from jdyn.simulation.system import System
 from jdyn.terminal.messages import short, unknown
 
 PARTS = ("controller", "actuators", "contact", "elements", "constraints", "joint_limits", "sensors")
+# What names of numbers of a model begin with.
+OF_MODELS = ("gravity", "body", "joint", "frame", "collision")
 
 
 def parameters(system: Model | System) -> dict[str, Array]:
@@ -85,6 +88,9 @@ def vary(system: Any, changes: Mapping[str, ArrayLike]) -> Any:
     """
     if not isinstance(system, System):
         return vary_model(system, changes)
+    for name in changes:
+        if re.split("[.:]", name)[0] not in (*PARTS, *OF_MODELS):
+            raise ValueError(f"vary: {unknown('number', name, tuple(parameters(system)))}")
     apart = {name: value for name, value in changes.items() if name.partition(".")[0] in PARTS}
     model = vary_model(system.model, {name: x for name, x in changes.items() if name not in apart})
     system = dataclasses.replace(system, model=model)
@@ -137,6 +143,12 @@ def _changed(tree, path, name, value):
         if not _is_number(tree):
             raise ValueError(f"vary: {short(name)} is no number, but a {type(tree).__name__}")
         old = jnp.asarray(tree)
+        if jnp.ndim(value) > old.ndim:
+            raise ValueError(
+                f"{name}: expected {'a scalar' if old.ndim == 0 else f'shape {old.shape}'}, got shape "
+                f"{jnp.shape(value)}; jax.vmap makes a batch of systems: jax.vmap(lambda x: jdyn.vary(system, "
+                f"{{{name!r}: x}}))(values)"
+            )
         return jnp.broadcast_to(shaped(name, value, old.dtype, *dict.fromkeys([(), old.shape])), old.shape)
     head, _, rest = path.partition(".")
     children = _children(tree)
