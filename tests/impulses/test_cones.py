@@ -67,7 +67,7 @@ def test_conditions_hold(points, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", ["ADMM", pytest.param("Gauss-Seidel", marks=pytest.mark.exhaustive)])
 def test_ten_thousand_problems_are_solved_or_known_not_to_be(name):
     unsolved = 0
     for points, count in {1: 1000, 2: 1000, 4: 1000, 8: 333}.items():
