@@ -245,8 +245,16 @@ class GradientPolicy(eqx.Module):
 
     @property
     def has_jumps(self) -> bool:
-        """Tell whether forces begin with jumps within steps, of which derivatives know nothing."""
+        """Tell whether forces jump within steps, of which derivatives know nothing."""
         return False
+
+    @property
+    def about_jumps(self) -> str:
+        """Place of the jumps and advice, for a warning."""
+        return (
+            "the force of this law begins with a jump when shapes touch, and derivatives leave out that the instant "
+            "changes; take CompliantContact(located=True), with which steps end there, or jdyn.contact.HuntCrossley()"
+        )
 
     def repaired(
         self,

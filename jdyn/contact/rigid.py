@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import with_fields
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.contact import Contact, ContactForces, PointForces, StepPolicy, TouchingPoints
+from jdyn.contact.contact import Contact, ContactForces, GradientPolicy, PointForces, StepPolicy, TouchingPoints
 from jdyn.contact.materials import check_nearest, check_numbers
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.points import warn_of_many_pairs
@@ -59,7 +59,8 @@ class RigidContact(Contact):
 
     Where a velocity makes friction so large that no acceleration is possible (Painlevé), and where an impact has no
     answer, numbers are not finite and the simulation ends with a code; with `jdyn.Result.overlap` where shapes overlap
-    at the start. Motions go forwards in time alone.
+    at the start. Motions go forwards in time alone. Derivatives know impacts, but not that the instant changes at which
+    something stops to slide, which is warned of.
 
     Source: Stewart, Trinkle, An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
     Coulomb friction, 1996, and thesis 6.5, for complementarity of forces and accelerations; Mirtich, Canny,
@@ -78,7 +79,7 @@ class RigidContact(Contact):
         ValueError: if a number is out of its range.
 
     Warns:
-        ContactWarning: as `jdyn.CompliantContact` does.
+        ContactWarning: as `jdyn.CompliantContact` does, and where a simulation is differentiated.
     """
 
     reacts: ClassVar[bool] = True
@@ -189,6 +190,10 @@ class RigidForces(ContactForces):
     def step_policy(self, model: Model, q: Float[Array, " nq"]) -> StepPolicy:
         return RigidSteps(q, self.colliders)
 
+    @property
+    def gradient_policy(self) -> GradientPolicy:
+        return RigidGradients()
+
     def at(self, model: Model, q: Float[Array, " nq"], v: Vector) -> RigidPoints:
         """Points in a state."""
 
@@ -263,6 +268,22 @@ class RigidForces(ContactForces):
         slots = here.points.pairs.slots(self.colliders)
         tau = here.points.generalized(jnp.zeros_like(force), force)
         return Reaction(gamma.ravel() @ moved, tau, PointForces(slots.spread(force), None))
+
+
+class RigidGradients(GradientPolicy):
+    """Gradient policy of `RigidContact`: derivatives know impacts, which are events. Where sliding stops, friction
+    jumps within a step."""
+
+    @property
+    def has_jumps(self) -> bool:
+        return True
+
+    @property
+    def about_jumps(self) -> str:
+        return (
+            "friction of rigid shapes jumps where sliding stops, and derivatives leave out that the instant changes; "
+            "they are right where nothing stops to slide, for others take jdyn.ConvexContact()"
+        )
 
 
 class RigidSteps(StepPolicy):

@@ -91,8 +91,9 @@ its cone, found by complementarity in every stage of the default solver. Shapes 
 
 A point counts as at rest below `rest_speed`, which follows the tolerance, so that errors fall with it: a bead that
 slides off a ball with friction and flies on is off by 1e-4 m at a tolerance of 1e-4, and by 1e-9 m at 1e-8, in 17 and
-155 steps. Steps of a given length, as `System.step` takes them, do not end at impacts and refuse it; programs with it
-take some twenty seconds to compile.
+155 steps. Derivatives know impacts, but not that the instant changes at which something stops to slide: where it does,
+they are wrong, and simulations warn. Steps of a given length, as `System.step` takes them, do not end at impacts and
+refuse it; programs with it take some twenty seconds to compile.
 
 Compliant contact pushes by a law of depth and its rate: `jdyn.contact.HuntCrossley`, `jdyn.contact.SpringDamper` or
 `jdyn.contact.TwoStiffnesses`. Its friction is smooth in the slip, so that what sticks creeps, at a part of

@@ -26,13 +26,7 @@ def warn_of_jumps(problem: Problem):
     """Warn of forces that begin with a jump, in a simulation that is differentiated."""
     contact = _contact(problem)
     if contact is not None and contact.gradient_policy.has_jumps:
-        warnings.warn(
-            "contact: the force of this law begins with a jump when shapes touch, and derivatives leave out that the "
-            "instant changes; take CompliantContact(located=True), with which steps end there, or "
-            "jdyn.contact.HuntCrossley()",
-            ContactWarning,
-            stacklevel=2,
-        )
+        warnings.warn(f"contact: {contact.gradient_policy.about_jumps}", ContactWarning, stacklevel=2)
 
 
 def _contact(problem: Problem) -> ContactForces | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from jdyn.actuators import Actuator, Actuators
@@ -143,10 +144,10 @@ def _changed(tree, path, name, value):
         if not _is_number(tree):
             raise ValueError(f"vary: {short(name)} is no number, but a {type(tree).__name__}")
         old = jnp.asarray(tree)
-        if jnp.ndim(value) > old.ndim:
+        if np.ndim(value) > old.ndim:
             raise ValueError(
                 f"{name}: expected {'a scalar' if old.ndim == 0 else f'shape {old.shape}'}, got shape "
-                f"{jnp.shape(value)}; jax.vmap makes a batch of systems: jax.vmap(lambda x: jdyn.vary(system, "
+                f"{np.shape(value)}; jax.vmap makes a batch of systems: jax.vmap(lambda x: jdyn.vary(system, "
                 f"{{{name!r}: x}}))(values)"
             )
         return jnp.broadcast_to(shaped(name, value, old.dtype, *dict.fromkeys([(), old.shape])), old.shape)

@@ -55,7 +55,8 @@ def test_a_bounce_has_exact_derivatives():
     e, h = 0.6, 1.0
     s, u = 0.7 - np.sqrt(2 * h / G), np.sqrt(2 * G * h)
     by_h = e * (G / u) * s + (e * u - G * s) * (-1 / u)
-    value, slopes = jax.jit(jax.value_and_grad(height, (0, 1)))(e, h)
+    with pytest.warns(jdyn.contact.ContactWarning, match="jumps where sliding stops"):
+        value, slopes = jax.jit(jax.value_and_grad(height, (0, 1)))(e, h)
     np.testing.assert_allclose(value, e * u * s - G * s**2 / 2, rtol=1e-8)
     np.testing.assert_allclose(slopes, [u * s, by_h], rtol=1e-8)
 
@@ -206,6 +207,19 @@ def test_where_no_acceleration_is_possible_there_is_a_code():
     assert end(2.0, 5.0) == jdyn.Result.nonfinite
     assert end(1.5, 5.0) == jdyn.Result.success
     assert end(2.0, -5.0) == jdyn.Result.success
+
+
+@pytest.mark.slow
+def test_derivatives_of_what_may_stop_to_slide_are_warned_of():
+    def end(speed):
+        model, contact = body("sphere", 0.1), jdyn.RigidContact(friction=0.2)
+        v = jnp.zeros(6).at[3].set(speed)
+        return jdyn.simulate(model, on_floor(model, 0.1), v, 0.05, contact=contact, saveat=jnp.array([0.05])).q[-1, 0]
+
+    with pytest.warns(jdyn.contact.ContactWarning, match="friction of rigid shapes jumps where sliding stops"):
+        slope = jax.grad(end)(1.0)
+    # It slides all the time: x = v t − μ g t²/2.
+    np.testing.assert_allclose(slope, 0.05, rtol=1e-6)
 
 
 def test_an_overlap_at_the_start_is_told():
