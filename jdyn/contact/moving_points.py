@@ -11,6 +11,7 @@ from jdyn.contact.points import PointPairs, contact_points, of_bodies
 from jdyn.dynamics.relative_motion import RelativeMotion
 from jdyn.dynamics.row_jacobians import PointJacobian
 from jdyn.geometry import Separation
+from jdyn.geometry.directions import perpendicular
 from jdyn.model import Model
 from jdyn.spatial import Transform
 
@@ -64,6 +65,17 @@ class MovingPoints(NamedTuple):
     def jacobians(self) -> tuple[PointJacobian, PointJacobian]:
         """Jacobians of both parts of twists."""
         return self.motion.jacobians(self.position, self.pairs.places)
+
+    @property
+    def axes(self) -> Float[Array, "points 3 3"]:
+        """Two tangents and the normal of each point."""
+        tangent = jax.vmap(perpendicular)(self.normal)
+        return jnp.stack([tangent, jnp.cross(self.normal, tangent), self.normal], axis=1)
+
+    def rows(self, v: Float[Array, " nv"]) -> Float[Array, "points 3 nv"]:
+        """Jacobian of the velocities of second bodies relative to first ones, along `axes`."""
+        J = jax.jacfwd(lambda v: self.twists(v)[:, 3:])(v)
+        return jnp.einsum("pij,pjn->pin", self.axes, J)
 
     def generalized(self, torque: Float[Array, "points 3"], force: Float[Array, "points 3"]) -> Float[Array, " nv"]:
         """Generalized forces of those on second bodies; the first ones bear the opposite."""

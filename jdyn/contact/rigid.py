@@ -12,12 +12,12 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import with_fields
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.contact import Contact, ContactForces, GradientPolicy, PointForces, StepPolicy, TouchingPoints
+from jdyn.contact.contact import Contact, ContactForces, GradientPolicy, PointForces, TouchingPoints
+from jdyn.contact.laws import parting
 from jdyn.contact.materials import check_nearest, check_numbers
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.points import warn_of_many_pairs
-from jdyn.contact.time_of_contact import time_to_pass_colliders
-from jdyn.geometry.directions import length_and_unit, perpendicular
+from jdyn.geometry.directions import length_and_unit
 from jdyn.impacts import PoissonTogether, TogetherLaw
 from jdyn.impulses import ConeProblem, ConeSolver, GaussSeidel
 from jdyn.model import Model, Units
@@ -29,8 +29,6 @@ TOUCHING = 1e-4
 RESTING, ROUNDING, BY_DEFAULT = 30.0, 0.6, 1e-6
 # Errors of steps let touching shapes drift apart or into each other. Forces bring them back at this rate [1/s].
 RETURN = 20.0
-# At so many places of a step events look for what touches.
-LOOKS = 8
 
 Vector = Float[Array, " nv"]
 PerPoint = Float[Array, " points"]
@@ -187,9 +185,6 @@ class RigidForces(ContactForces):
         depth = jnp.maximum(-points.distance, 0)
         return TouchingPoints(points.position, points.normal, depth, none, none), points.pairs.of_points
 
-    def step_policy(self, model: Model, q: Float[Array, " nq"]) -> StepPolicy:
-        return RigidSteps(q, self.colliders)
-
     @property
     def gradient_policy(self) -> GradientPolicy:
         return RigidGradients()
@@ -201,22 +196,20 @@ class RigidForces(ContactForces):
             points = MovingPoints.at(model, self.colliders, q)
             return (points.twists(v)[:, 3:], points.normal), points
 
-        (u, normal), (du, turning), points = jax.jvp(moving, (q,), (model.rate(q, v),), has_aux=True)
-        tangent = jax.vmap(perpendicular)(normal)
-        axes = jnp.stack([tangent, jnp.cross(normal, tangent), normal], axis=1)
-        J = jax.jacfwd(lambda v: points.twists(v)[:, 3:])(v)
+        (u, _), (du, turning), points = jax.jvp(moving, (q,), (model.rate(q, v),), has_aux=True)
+        axes = points.axes
         # Where normals turn, so do the rates of distances.
-        gained = jnp.einsum("pij,pj->pi", axes, du).at[:, 2].add(jnp.sum(u * turning, axis=1))
+        gained = jnp.einsum("pij,pj->pi", axes, du).at[:, 2].add(parting(u, turning))
         touch = points.exist & (jax.lax.stop_gradient(points.distance) <= self._near(points))
         friction = self.friction[points.pairs.of_points]
         speeds = jnp.einsum("pij,pj->pi", axes, u)
-        return RigidPoints(points, axes, speeds, jnp.einsum("pij,pjn->pin", axes, J), gained, touch, friction)
+        return RigidPoints(points, axes, speeds, points.rows(v), gained, touch, friction)
 
     def approaching(self, model: Model, q: Float[Array, " nq"], v: Vector) -> PerPoint:
         """Distances of points, which fall through zero where points collide; those of points that touch and do not
         approach are more by what counts as touching, so that drift is no collision; 1 in rows without a point [m]."""
         points = MovingPoints.at(model, self.colliders, q)
-        speed = jnp.sum(points.twists(v)[:, 3:] * points.normal, axis=1)
+        speed = parting(points.twists(v), points.normal)
         near = self._near(points)
         parts = (points.distance <= near) & (speed >= -self.rest_speed)
         return jnp.where(points.exist, points.distance + jnp.where(parts, near, 0), 1)
@@ -244,13 +237,10 @@ class RigidForces(ContactForces):
         """
         here, still = self.at(model, q, v), self.rest_speed
         holds = here.touch & (jnp.abs(here.speeds[:, 2]) <= still)
-        J = jnp.where(holds[:, None, None], here.J, 0)
-        count = J.shape[0]
-        moved = jax.vmap(respond)(J.reshape(3 * count, -1))
-        G = (J.reshape(3 * count, -1) @ moved.T).reshape(count, 3, count, 3)
+        J, moved, G = delassus(here.J, holds, respond)
         # Accelerations without forces, with what brings points back where they are off.
         distance = jnp.where(holds, here.points.distance, 0)
-        b = jnp.einsum("pin,n->pi", J, a) + here.gained + RETURN * here.speeds
+        b = (J @ a).reshape(here.speeds.shape) + here.gained + RETURN * here.speeds
         b = b.at[:, 2].add(RETURN * here.speeds[:, 2] + RETURN**2 * distance)
         b = jnp.where(holds[:, None], b, jnp.array([[0.0, 0.0, 1.0]], b.dtype))
         # Friction is known where points slide: one unknown is left there, along the edge of the cone.
@@ -266,8 +256,17 @@ class RigidForces(ContactForces):
         gamma = jnp.where(found.converged, gamma, jnp.nan)
         force = jnp.einsum("pij,pi->pj", here.axes, gamma)
         slots = here.points.pairs.slots(self.colliders)
-        tau = here.points.generalized(jnp.zeros_like(force), force)
-        return Reaction(gamma.ravel() @ moved, tau, PointForces(slots.spread(force), None))
+        return Reaction(gamma.ravel() @ moved, gamma.ravel() @ J, PointForces(slots.spread(force), None))
+
+
+def delassus(
+    J: Float[Array, "points 3 nv"], act: Bool[Array, " points"], respond: Callable[[Vector], Vector]
+) -> tuple[Float[Array, "rows nv"], Float[Array, "rows nv"], Float[Array, "points 3 points 3"]]:
+    """The rows of points that act, zero of others; M⁻¹ Jᵀ, transposed; and the Delassus matrix J M⁻¹ Jᵀ."""
+    shape = J.shape[:2]
+    J = jnp.where(act[:, None, None], J, 0).reshape(3 * len(J), -1)
+    moved = jax.vmap(respond)(J)
+    return J, moved, (J @ moved.T).reshape(2 * shape)
 
 
 class RigidGradients(GradientPolicy):
@@ -284,18 +283,3 @@ class RigidGradients(GradientPolicy):
             "friction of rigid shapes jumps where sliding stops, and derivatives leave out that the instant changes; "
             "they are right where nothing stops to slide, for others take jdyn.ConvexContact()"
         )
-
-
-class RigidSteps(StepPolicy):
-    """Step policy of `RigidContact`: nothing passes through another unseen.
-
-    Attributes:
-        q: Configuration where the step begins.
-        colliders: The shapes.
-    """
-
-    q: Float[Array, " nq"]
-    colliders: Colliders
-
-    def longest(self, model: Model, v: Vector, a: Vector) -> Scalar:
-        return time_to_pass_colliders(model, self.colliders, self.q, v, a, LOOKS)

@@ -14,11 +14,11 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 from jdyn.array import with_fields
 from jdyn.contact import colliders
 from jdyn.contact.colliders import Colliders, by_kinds
+from jdyn.contact.laws import parting
 from jdyn.contact.materials import check_numbers
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.control import with_memory
 from jdyn.elements import Elements
-from jdyn.geometry.directions import perpendicular
 from jdyn.impacts import ImpactLaw, Stronge, TogetherLaw
 from jdyn.model import Model
 from jdyn.simulation.events import Event
@@ -141,25 +141,16 @@ class Collision(eqx.Module):
     ) -> Float[Array, " nv"]:
         """Velocity after impacts at points of the pair of an entry that touch, and of other pairs."""
 
-    def rows(self, points: MovingPoints, number: Int[Array, ""]) -> Float[Array, "3 nv"]:
-        """Jacobian of a point, along two tangents and the normal."""
-        normal = points.normal[number]
-        tangent = perpendicular(normal)
-        axes = jnp.stack([tangent, jnp.cross(normal, tangent), normal])
-        there = (jnp.arange(len(points.exist)) == number).astype(normal.dtype)
-        still = jnp.zeros((len(there), 3), normal.dtype)
-        return jnp.stack([points.generalized(still, there[:, None] * axis[None]) for axis in axes])
-
 
 class OneByOne(Collision):
     """Points of one pair, one after another, by an `ImpactLaw`."""
 
     def after(self, t, y, points, entry, touch, others):
-        most = int(max(np.bincount(points.pairs.of_points)))
+        most, rows = int(max(np.bincount(points.pairs.of_points))), points.rows(y.v)
 
         def hit(v, _):
-            speeds = jnp.where(touch, jnp.sum(points.twists(v)[:, 3:] * points.normal, axis=1), jnp.inf)
-            J = self.rows(points, jnp.argmin(jax.lax.stop_gradient(speeds)))
+            speeds = jnp.where(touch, parting(points.twists(v), points.normal), jnp.inf)
+            J = rows[jnp.argmin(jax.lax.stop_gradient(speeds))]
             moved = jax.vmap(lambda j: self.field.response(t, y, j))(J)
             hit = self.law(J @ moved.T, J @ v, self.restitution[entry], self.friction[entry])
             return v + hit.impulse @ moved, None
@@ -172,10 +163,9 @@ class AtOnce(Collision):
     """All points of all pairs that touch at once, by a `TogetherLaw`."""
 
     def after(self, t, y, points, entry, touch, others):
-        J = jax.vmap(lambda number: self.rows(points, number))(jnp.arange(len(touch)))
         entries = np.argsort(self.places)[points.pairs.of_points]
         numbers = self.restitution[entries], self.friction[entries]
-        return y.v + at_once(self.field, t, y, J, touch | others, self.law, *numbers)
+        return y.v + at_once(self.field, t, y, points.rows(y.v), touch | others, self.law, *numbers)
 
 
 def _of_pairs(name: str, x: ArrayLike, pairs: int) -> Float[Array, " pairs"]:

@@ -1,14 +1,15 @@
 """Instants at which shapes in rigid contact collide, and impacts of all points that touch at once."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import with_fields
-from jdyn.contact import RigidForces
+from jdyn.contact import RigidForces, delassus
+from jdyn.contact.time_of_contact import time_to_pass_colliders
 from jdyn.impacts import TogetherLaw
-from jdyn.simulation.events import Event
+from jdyn.model import Model
+from jdyn.simulation.events import SAMPLES_PER_STEP, Event, StepLimitingCondition
 from jdyn.simulation.state import State
 from jdyn.simulation.vector_field import VectorField
 
@@ -30,13 +31,28 @@ class RigidCollision(eqx.Module):
         return with_fields(y, v=y.v + at_once(self.field, t, y, here.J, here.touch, law, e, here.friction))
 
 
+class Approaching(StepLimitingCondition):
+    """The condition of events where shapes in rigid contact collide, see `RigidForces.approaching`.
+
+    Attributes:
+        model: The mechanism.
+        contact: Of its shapes.
+    """
+
+    model: Model
+    contact: RigidForces
+
+    def __call__(self, t: Scalar, y: State) -> Float[Array, " points"]:
+        return self.contact.approaching(self.model, y.q, y.v)
+
+    def longest_step(self, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]) -> Scalar:
+        return time_to_pass_colliders(self.model, self.contact.colliders, q, v, a, SAMPLES_PER_STEP)
+
+
 def rigid_collisions(field: VectorField, contact: RigidForces) -> Event:
     """The event at the instants at which shapes in rigid contact collide."""
 
-    def approaching(t, y):
-        return contact.approaching(field.model, y.q, y.v)
-
-    return Event(approaching, RigidCollision(field, contact))
+    return Event(Approaching(field.model, contact), RigidCollision(field, contact))
 
 
 def at_once(
@@ -50,10 +66,8 @@ def at_once(
     friction: Float[Array, " points"],
 ) -> Float[Array, " nv"]:
     """Change of the velocity by impacts of all points that touch; NaN where the law has no answer."""
-    shape = J.shape[:2]
-    J = jnp.where(touch[:, None, None], J, 0).reshape(3 * len(J), -1)
-    moved = jax.vmap(lambda j: field.response(t, y, j))(J)
+    J, moved, G = delassus(J, touch, lambda force: field.response(t, y, force))
     # Points that are apart leave each other.
-    v = jnp.where(touch[:, None], (J @ y.v).reshape(shape), jnp.array([[0.0, 0.0, 1.0]], y.v.dtype))
-    hit = law((J @ moved.T).reshape(2 * shape), v, restitution, friction)
+    v = jnp.where(touch[:, None], (J @ y.v).reshape(-1, 3), jnp.array([[0.0, 0.0, 1.0]], y.v.dtype))
+    hit = law(G, v, restitution, friction)
     return jnp.where(hit.converged, hit.impulse.ravel() @ moved, jnp.nan)
