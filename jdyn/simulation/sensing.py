@@ -65,7 +65,7 @@ def values(
         known: Contact forces at points.
         around: Collision shapes; None where no sensor looks at them.
     """
-    tau, contact = None, _of_all_pairs(field.contact)
+    tau, contact = None, of_all_pairs(field.contact)
     field = dataclasses.replace(field, contact=contact)
     if use_forces(sensors):
         others = field if known is None else dataclasses.replace(field, contact=None)
@@ -133,7 +133,7 @@ def _with_forces(reading, field, y, known, tau, outputs):
     return dataclasses.replace(reading, a=a, tau=tau, on_bodies=on_bodies, contacts=loads)
 
 
-def _of_all_pairs(contact):
+def of_all_pairs(contact):
     """Contact whose points are those of all pairs, as recorded forces are, so that their names are known."""
     if contact is None or contact.colliders.nearest is None:
         return contact

@@ -28,7 +28,7 @@ from jdyn.simulation.interpolation import hermite, linear
 from jdyn.simulation.parts import Known
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.saved import misfit
-from jdyn.simulation.sensing import use_actuators, use_forces, values_under
+from jdyn.simulation.sensing import of_all_pairs, use_actuators, use_forces, values_under
 from jdyn.simulation.sensor_memory import sampled, shown_in_rows
 from jdyn.simulation.state import ControllerMemory, ElementStates, State
 from jdyn.simulation.system import System
@@ -401,7 +401,8 @@ def _check_parts(problem, expected, found):
 @eqx.filter_jit
 def _at_contacts(function, motion, known):
     def at(system, q, v, known):
-        return function(_of_all_pairs(system), system.model.without_shapes(), q, v, known)
+        forces = of_all_pairs(system.contact.between(colliders(system.model)))
+        return function(forces, system.model.without_shapes(), q, v, known)
 
     return motion._rows(at, motion.q, motion.v, known)
 
@@ -412,16 +413,10 @@ def _reactions(motion, tau):
 
     def at(system, t, q, v, tau):
         field = _uncontrolled(system)
-        field = dataclasses.replace(field, contact=_of_all_pairs(system))
+        field = dataclasses.replace(field, contact=of_all_pairs(field.contact))
         return field.contact_reaction(field.model, t, State(q, v), tau).points
 
     return motion._rows(at, motion.ts, motion.q, motion.v, tau)
-
-
-def _of_all_pairs(system):
-    """Forces of contact at the points of all pairs, whatever is simulated: these have the same names at all times."""
-    shapes = colliders(system.model)
-    return eqx.tree_at(lambda forces: forces.colliders, system.contact.between(shapes), shapes)
 
 
 @eqx.filter_jit
