@@ -55,6 +55,7 @@ def robot(by_one_joint):
     return builder.build()
 
 
+@pytest.mark.exhaustive
 def test_a_joint_of_a_user_is_that_of_two_joints():
     """In dynamics and its derivatives, alone and in batches, in a simulation, and in single precision."""
     one, two = robot(True), robot(False)

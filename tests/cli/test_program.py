@@ -318,6 +318,7 @@ gravity = { by = "times", values = [0.5, 1.0] }
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_spec_is_tuned_over_its_scenarios(tmp_path, capsys):
     (tmp_path / "tune.toml").write_text(TUNE)
     assert main(["tune", "tune.toml", "--checkpoint", "state"]) == 0

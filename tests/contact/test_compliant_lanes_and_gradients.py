@@ -69,6 +69,7 @@ def test_located_kinks_are_events_of_touch_and_release():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_reach_changes_no_motion_and_gives_derivatives_before_contact():
     """A ball that has not yet come down: what the ground will do shows in derivatives with a reach, upwards."""
 

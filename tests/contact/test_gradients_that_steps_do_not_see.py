@@ -41,6 +41,7 @@ def test_a_reach_brings_a_puck_to_its_target_from_where_nothing_touches():
     assert found.losses[found.best_step] < 0.01**2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtmax", [5e-3, pytest.param(1e-3, marks=pytest.mark.exhaustive)])
 def test_a_reach_does_not_feel_friction_before_shapes_touch(dtmax):
     """Of a box that is thrown onto the ground. With friction that is felt from a distance, its derivatives are 1e97 and

@@ -163,6 +163,7 @@ def test_events_that_end_a_step_across_a_kink(level, direction, kept):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "mode", [REVERSE, pytest.param(FORWARD, marks=pytest.mark.exhaustive)], ids=["reverse", "forward"]
 )

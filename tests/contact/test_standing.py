@@ -107,6 +107,7 @@ def in_mujoco(m, qpos, seconds):
     return total
 
 
+@pytest.mark.exhaustive
 def test_a_gripper_lifts_a_cube_where_friction_can_bear_it():
     """Fingers whose springs press with 20 N hold 4.9 N with a coefficient of 1, but not of 0.05."""
     model = jdyn.with_ground(jdyn.load("gripper"), (0, 0, -0.0305))

@@ -153,6 +153,7 @@ def arm_among_walls():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_no_sample_of_a_moving_arm_overlaps_before_the_first_contact():
     model, horizon, lanes = arm_among_walls(), 1.0, 32
 

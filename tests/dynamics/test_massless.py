@@ -184,6 +184,7 @@ def test_one_tree_at_a_time(method, executor, name):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_every_kind_of_method():
     """Single configurations of one structure: levels are padded there, and not in batches."""
     trees = light_trees("fingers")

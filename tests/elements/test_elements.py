@@ -48,6 +48,7 @@ def end(strength, start, solver=None, **changes):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_element_of_a_user_is_differentiated_and_batched():
     check_grads(jax.jit(end), (3.0, Q0), order=1, modes=["rev"], atol=1e-5, rtol=1e-5)
     strengths = jnp.array([0.0, 3.0, 6.0])

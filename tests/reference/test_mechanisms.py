@@ -142,6 +142,7 @@ def test_forty_four_bars_are_right_or_have_a_code():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_linkage_that_turns_fast_is_not_taken_for_singular():
     """A four-bar whose rows stay independent, at speeds and tolerances with which float32 has few digits to spare."""
     model, loop = four_bar(0.75, 1.0, 1.0, 0.9)

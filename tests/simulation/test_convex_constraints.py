@@ -50,6 +50,7 @@ def thrown(height=0.4):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_closed_leg_that_lands_goes_as_other_solvers_have_it():
     """The foot slips, sticks and parts again; errors follow the tolerance."""
     model, loop, q, v = thrown()

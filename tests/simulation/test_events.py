@@ -100,6 +100,7 @@ def test_forward_mode_goes_through_events():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_every_lane_has_events_of_its_own():
     heights = jnp.linspace(0.5, 3.0, 80)
     lanes = jax.jit(jax.vmap(lambda h: dropped(h, *POINT[1:], t1=2.0, throw=False)))(heights)

@@ -138,6 +138,7 @@ def with_states():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_parts_move_as_they_do_alone():
     parts = with_states()
     starts = {"arm": (jnp.array([0.3, 0.5]), jnp.array([0.2, -0.1])), "rod": (jnp.zeros(1), jnp.zeros(1))}

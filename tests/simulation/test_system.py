@@ -435,6 +435,7 @@ def test_derivatives_of_a_step_are_differences(contact):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_constraints_are_met_and_failures_told():
     builder = jdyn.Builder("rod")
     builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=0.01 * np.ones(3))

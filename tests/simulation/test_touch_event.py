@@ -64,6 +64,7 @@ def test_the_instant_has_the_derivatives_of_the_closed_form_by_sizes_too():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_rod_that_falls_from_rest_hits_a_wall_at_the_speed_of_its_height():
     builder = jdyn.Builder("rod")
     builder.add_link("rod", jdyn.Revolute((0, -1, 0)), mass=1.0, com=(0, 0, -1), inertia=(1e-12, 1e-12, 1e-12))

@@ -126,6 +126,7 @@ def ball_on_the_ground():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_ball_that_slides_at_its_static_depth():
     """Against differences of order 4 of the same motion at a tolerance of 1e-12."""
     model, g, k = ball_on_the_ground(), 9.81, 1e4

@@ -92,6 +92,7 @@ def test_two_devices_come_to_the_same_result(tmp_path, local):
     np.testing.assert_array_equal(np.flatnonzero(local["result"]), [1234])
 
 
+@pytest.mark.exhaustive
 def test_a_cluster_whose_workers_are_killed_comes_to_the_same_result(tmp_path, local):
     """Bit for bit, and computes no chunk twice that is written."""
     xarray.testing.assert_identical(swept(tmp_path / "store", CLUSTER), local)

@@ -177,6 +177,7 @@ np.savez(sys.argv[1] + ".result", losses=result.losses, params=result.params)
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_killed_tuning_goes_on_to_the_same_result(tmp_path):
     """Killed at random moments: bit for bit as if nothing had happened."""
 

@@ -264,6 +264,7 @@ def test_simulations(on_host, elements):
 
 @needs_compiler
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_gradients_of_simulations(on_host):
     model, starts = jdyn.load("pendulum"), np.array([[0.3], [2.0]])
 
