@@ -16,6 +16,7 @@ from jdyn.simulation import EnergyError as EnergyError
 from jdyn.simulation import HalveOrGrow as HalveOrGrow
 from jdyn.simulation import ImplicitMidpoint as ImplicitMidpoint
 from jdyn.simulation import LinearlyImplicitEuler as LinearlyImplicitEuler
+from jdyn.simulation import MoreauEuler as MoreauEuler
 from jdyn.simulation import OnManifold as OnManifold
 from jdyn.simulation import Rodas5P as Rodas5P
 from jdyn.simulation import SemiImplicitEuler as SemiImplicitEuler

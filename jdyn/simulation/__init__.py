@@ -34,6 +34,7 @@ from jdyn.simulation.solvers import CashKarp as CashKarp
 from jdyn.simulation.solvers import ConvexEuler as ConvexEuler
 from jdyn.simulation.solvers import ImplicitMidpoint as ImplicitMidpoint
 from jdyn.simulation.solvers import LinearlyImplicitEuler as LinearlyImplicitEuler
+from jdyn.simulation.solvers import MoreauEuler as MoreauEuler
 from jdyn.simulation.solvers import Rodas5P as Rodas5P
 from jdyn.simulation.solvers import SemiImplicitEuler as SemiImplicitEuler
 from jdyn.simulation.solvers import StormerVerlet as StormerVerlet

@@ -81,7 +81,7 @@ def fixed_step(
     if events:
         raise ValueError(
             "step: joint_limits or contact look for instants, at which steps of a given length do not end; take "
-            "jdyn.CompliantLimits(), and contact without located=True"
+            "jdyn.CompliantLimits(), contact without located=True, and for rigid contact jdyn.solvers.MoreauEuler()"
         )
     if action is not None:
         field = dataclasses.replace(field, controller=with_action(field.controller, action))

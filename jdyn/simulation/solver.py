@@ -25,6 +25,7 @@ class Traits(NamedTuple):
         backwards: Whether it goes backwards in time.
         charts: Whether steps are taken in charts about their starts, in which no turn is longer than π.
         constraints: Whether its stages may be under constraints.
+        impacts: Whether its steps have the impacts of rigid contact in them, so that no event has to find these.
         jacobians: Whether it needs derivatives of the forces of controllers and of contact.
         limited_by_stability: Function from its state after a step and the length of the step [s] to whether stability
             limited the step, not accuracy; None for solvers that cannot tell.
@@ -39,6 +40,7 @@ class Traits(NamedTuple):
     backwards: bool = True
     charts: bool = False
     constraints: bool = True
+    impacts: bool = False
     jacobians: bool = False
     limited_by_stability: Callable[[Any, Scalar], Bool[Array, ""]] | None = None
     owners: tuple[Owner, ...] = ()

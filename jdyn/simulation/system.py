@@ -96,9 +96,9 @@ class System(Parts):
                 forces [N m or N], shape (nv,), if the system has no actuators. None if left out.
             dt: Length of the step [s], positive.
             t: Time at which it begins [s].
-            solver: `jdyn.solvers.ConvexEuler(rows=1)` with convex contact, else `jdyn.solvers.Automatic()` if left out,
-                whose step is implicit in contact and in the forces of joints. `jdyn.solvers.SemiImplicitEuler()`
-                evaluates forces once.
+            solver: If left out, `jdyn.solvers.ConvexEuler(rows=1)` with convex contact, `jdyn.solvers.MoreauEuler()`
+                with rigid contact, and else `jdyn.solvers.Automatic()`, whose step is implicit in contact and in the
+                forces of joints. `jdyn.solvers.SemiImplicitEuler()` evaluates forces once.
 
         Returns:
             The state at the end, and what the step shows beside it.
