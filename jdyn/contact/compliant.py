@@ -175,7 +175,7 @@ class CompliantForces(ContactForces):
         """The law at a point."""
         return PointLaw(self.law, self.slip_speed, self.spin_speed, self.turning)
 
-    def begun(self, model: Model, q: Float[Array, " nq"]) -> Self:
+    def begun(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Self:
         """With what is detected where a step begins, for all that asks about that. What needs it without derivatives
         takes them away.
 

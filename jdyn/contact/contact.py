@@ -109,8 +109,8 @@ class ContactForces(eqx.Module):
         points, numbers = self.points(model, q, v)
         return known.at(points), numbers
 
-    def begun(self, model: Model, q: Float[Array, " nq"]) -> Self:
-        """Forces of a step that begins in `q`, with what is detected there. Called once a step, before all else."""
+    def begun(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Self:
+        """Forces of a step that begins in a state, with what is detected there. Called once a step, before all else."""
         return self
 
     def at_time(self, t: Any) -> Self:
@@ -242,6 +242,11 @@ class GradientPolicy(eqx.Module):
     step that it differentiates, when the end of the step is known. Steps of constant length are differentiated as they
     are, without it.
     """
+
+    @property
+    def repairs(self) -> bool:
+        """Tell whether there is anything to repair."""
+        return type(self).repaired is not GradientPolicy.repaired
 
     @property
     def has_jumps(self) -> bool:

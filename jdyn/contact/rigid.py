@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import with_fields
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.contact import Contact, ContactForces, GradientPolicy, PointForces, TouchingPoints
+from jdyn.contact.contact import Contact, ContactForces, PointForces, TouchingPoints
 from jdyn.contact.laws import parting
 from jdyn.contact.materials import check_nearest, check_numbers
 from jdyn.contact.moving_points import MovingPoints
@@ -22,6 +22,8 @@ from jdyn.impacts import PoissonTogether, TogetherLaw
 from jdyn.impulses import ConeProblem, ConeSolver, GaussSeidel
 from jdyn.model import Model, Units
 
+# Points slide that are so many rest speeds fast within a step, or so many at its start.
+SLIDING, AT_START = 2.0, 1.5
 # Points touch whose distance is less than this share of the size of their shapes.
 TOUCHING = 1e-4
 # A rest speed that is not stated is so many times what tolerances allow at 1 m/s; none is smaller than this power of
@@ -57,8 +59,8 @@ class RigidContact(Contact):
 
     Where a velocity makes friction so large that no acceleration is possible (Painlevé), and where an impact has no
     answer, numbers are not finite and the simulation ends with a code; with `jdyn.Result.overlap` where shapes overlap
-    at the start. Motions go forwards in time alone. Derivatives know impacts, but not that the instant changes at which
-    something stops to slide, which is warned of.
+    at the start. Motions go forwards in time alone. Derivatives are exact: impacts, and instants at which points stop
+    to slide, are events.
 
     Source: Stewart, Trinkle, An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
     Coulomb friction, 1996, and thesis 6.5, for complementarity of forces and accelerations; Mirtich, Canny,
@@ -77,7 +79,7 @@ class RigidContact(Contact):
         ValueError: if a number is out of its range.
 
     Warns:
-        ContactWarning: as `jdyn.CompliantContact` does, and where a simulation is differentiated.
+        ContactWarning: as `jdyn.CompliantContact` does.
     """
 
     reacts: ClassVar[bool] = True
@@ -162,6 +164,7 @@ class RigidForces(ContactForces):
         law: Law of impact.
         rest_speed: Up to which points do not bounce [m/s].
         solver: Of forces.
+        slide: Which points slide where the step begins, and so do until it ends; None outside of steps.
     """
 
     reacts: ClassVar[bool] = True
@@ -172,6 +175,7 @@ class RigidForces(ContactForces):
     law: TogetherLaw
     rest_speed: Scalar
     solver: ConeSolver
+    slide: Bool[Array, " points"] | None = None
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Vector) -> Vector:
         """Zero: forces follow from those of all others, see `reaction`."""
@@ -185,9 +189,10 @@ class RigidForces(ContactForces):
         depth = jnp.maximum(-points.distance, 0)
         return TouchingPoints(points.position, points.normal, depth, none, none), points.pairs.of_points
 
-    @property
-    def gradient_policy(self) -> GradientPolicy:
-        return RigidGradients()
+    def begun(self, model: Model, q: Float[Array, " nq"], v: Vector) -> "RigidForces":
+        """Forces of a step: what slides where it begins does so until an event, since friction jumps where it stops."""
+        points = MovingPoints.at(model, self.colliders, q)
+        return dataclasses.replace(self, slide=slip(points, v) > AT_START * self.rest_speed)
 
     def at(self, model: Model, q: Float[Array, " nq"], v: Vector) -> RigidPoints:
         """Points in a state."""
@@ -200,27 +205,31 @@ class RigidForces(ContactForces):
         axes = points.axes
         # Where normals turn, so do the rates of distances.
         gained = jnp.einsum("pij,pj->pi", axes, du).at[:, 2].add(parting(u, turning))
-        touch = points.exist & (jax.lax.stop_gradient(points.distance) <= self._near(points))
+        touch = points.exist & (jax.lax.stop_gradient(points.distance) <= self.near(points))
         friction = self.friction[points.pairs.of_points]
         speeds = jnp.einsum("pij,pj->pi", axes, u)
         return RigidPoints(points, axes, speeds, points.rows(v), gained, touch, friction)
 
-    def approaching(self, model: Model, q: Float[Array, " nq"], v: Vector) -> PerPoint:
-        """Distances of points, which fall through zero where points collide; those of points that touch and do not
-        approach are more by what counts as touching, so that drift is no collision; 1 in rows without a point [m]."""
+    def approaching_and_sliding(self, model: Model, q: Float[Array, " nq"], v: Vector) -> tuple[PerPoint, PerPoint]:
+        """Numbers that fall through zero where points collide, and where they stop to slide.
+
+        The first are distances; those of points that touch and do not approach are more by what counts as touching, so
+        that drift is no collision. The others are speeds of such points less the rest speed, and 1 for all others.
+        """
         points = MovingPoints.at(model, self.colliders, q)
         speed = parting(points.twists(v), points.normal)
-        near = self._near(points)
-        parts = (points.distance <= near) & (speed >= -self.rest_speed)
-        return jnp.where(points.exist, points.distance + jnp.where(parts, near, 0), 1)
+        near = self.near(points)
+        stays = points.exist & (points.distance <= near) & (speed >= -self.rest_speed)
+        distance = jnp.where(points.exist, points.distance + jnp.where(stays, near, 0), 1)
+        return distance, jnp.where(stays, slip(points, v) - self.rest_speed, 1)
 
     def overlaps(self, model: Model, q: Float[Array, " nq"]) -> Bool[Array, ""]:
         """Tell whether shapes overlap by more than what counts as touching."""
         points = MovingPoints.at(model, self.colliders, q)
-        return jnp.any(points.exist & (points.distance < -self._near(points)))
+        return jnp.any(points.exist & (points.distance < -self.near(points)))
 
-    def _near(self, points: MovingPoints) -> PerPoint:
-        """Distances up to which points touch, with what they drift at the rest speed."""
+    def near(self, points: MovingPoints) -> PerPoint:
+        """Distances up to which points touch, with what they drift at the rest speed [m]."""
         size = self.colliders.least_sizes_of_pairs()[points.pairs.of_points]
         return TOUCHING * size + self.rest_speed / RETURN
 
@@ -245,7 +254,7 @@ class RigidForces(ContactForces):
         b = jnp.where(holds[:, None], b, jnp.array([[0.0, 0.0, 1.0]], b.dtype))
         # Friction is known where points slide: one unknown is left there, along the edge of the cone.
         speed, direction = jax.vmap(length_and_unit)(here.speeds[:, :2])
-        slides = holds & (speed > still)
+        slides = holds & (speed > still if self.slide is None else self.slide | (speed > SLIDING * still))
         alone = jnp.eye(3, dtype=b.dtype)[None]
         edge = jnp.concatenate([-here.friction[:, None] * direction, jnp.ones_like(speed)[:, None]], axis=1)
         P = jnp.where(slides[:, None, None], edge[:, :, None] * alone[:, 2:], alone)
@@ -253,10 +262,21 @@ class RigidForces(ContactForces):
             ConeProblem(jnp.einsum("iajb,jbc->iajc", G, P), b, jnp.where(slides, 0, here.friction))
         )
         gamma = jnp.einsum("iab,ib->ia", P, found.gamma)
-        gamma = jnp.where(found.converged, gamma, jnp.nan)
+        return self.as_reaction(here, jnp.where(found.converged, gamma, jnp.nan), moved, J)
+
+    def as_reaction(
+        self, here: "RigidPoints", gamma: Vectors, moved: Float[Array, "rows nv"], J: Float[Array, "rows nv"]
+    ) -> Reaction:
+        """Forces γ along the axes of points, by what each row of `delassus` does."""
         force = jnp.einsum("pij,pi->pj", here.axes, gamma)
         slots = here.points.pairs.slots(self.colliders)
         return Reaction(gamma.ravel() @ moved, gamma.ravel() @ J, PointForces(slots.spread(force), None))
+
+
+def slip(points: MovingPoints, v: Vector) -> PerPoint:
+    """Speeds at which second bodies slide along first ones [m/s]."""
+    u = points.twists(v)[:, 3:]
+    return jax.vmap(length_and_unit)(u - parting(u, points.normal)[:, None] * points.normal)[0]
 
 
 def delassus(
@@ -267,19 +287,3 @@ def delassus(
     J = jnp.where(act[:, None, None], J, 0).reshape(3 * len(J), -1)
     moved = jax.vmap(respond)(J)
     return J, moved, (J @ moved.T).reshape(2 * shape)
-
-
-class RigidGradients(GradientPolicy):
-    """Gradient policy of `RigidContact`: derivatives know impacts, which are events. Where sliding stops, friction
-    jumps within a step."""
-
-    @property
-    def has_jumps(self) -> bool:
-        return True
-
-    @property
-    def about_jumps(self) -> str:
-        return (
-            "friction of rigid shapes jumps where sliding stops, and derivatives leave out that the instant changes; "
-            "they are right where nothing stops to slide, for others take jdyn.ConvexContact()"
-        )

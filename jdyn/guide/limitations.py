@@ -1,8 +1,6 @@
 """# Limitations
 
-- What touches is one model, and no shape is rigid where it rests: impacts with a coefficient of restitution are events
-  (`jdyn.impact_event`), or for joints (`jdyn.ImpactLimits`). Meshes touch as convex hulls or as convex parts, height
-  fields as surfaces.
+- What touches is one model. Meshes touch as convex hulls or as convex parts, height fields as surfaces.
 - Constraints are rigid where MuJoCo's equalities are soft. Equalities of tendons around bodies, curved ones of tendons,
   and deformable bodies of MuJoCo files are named in a warning and left out, and so are actuators on bodies, those with
   plugins, and delays of commands. Rays meet meshes as their hulls; rangefinders and distances are read where collision

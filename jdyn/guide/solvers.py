@@ -81,7 +81,7 @@ are to be smooth. `contact=jdyn.ConvexContact()` brings a solver of its own, `jd
 and dry friction do not hold: what rests takes ever longer steps, what sticks does not creep, and loose tolerances, such
 as 1e-3, go far. Its order is that of its rows, three if nothing is said; take five for tolerances below 1e-8, one with
 constant steps for steps as simulators of games and robots take them. `contact=jdyn.RigidContact()` is for any solver,
-and makes no force stiff. `jdyn.guide.contact` says the rest.
+and makes no force stiff; with constant steps take `jdyn.solvers.MoreauEuler`. `jdyn.guide.contact` says the rest.
 
 >>> builder = jdyn.Builder("block")
 >>> builder.add_link("block", jdyn.Free(), mass=1.0, inertia=(1e-3, 2e-3, 2e-3))

@@ -19,7 +19,8 @@ StepResult = tuple[Motion, State | None, Any, Any]
 def has_kinks(problem: Problem) -> bool:
     """Tell whether derivatives of steps depend on where they end. A solver that remembers many steps would begin anew
     with each."""
-    return _contact(problem) is not None and traits(problem.solver).resumes
+    contact = _contact(problem)
+    return contact is not None and contact.gradient_policy.repairs and traits(problem.solver).resumes
 
 
 def warn_of_jumps(problem: Problem):

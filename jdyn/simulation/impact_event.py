@@ -22,7 +22,7 @@ from jdyn.elements import Elements
 from jdyn.impacts import ImpactLaw, Stronge, TogetherLaw
 from jdyn.model import Model
 from jdyn.simulation.events import Event
-from jdyn.simulation.rigid_collisions import at_once
+from jdyn.simulation.rigid_events import at_once
 from jdyn.simulation.state import State
 from jdyn.simulation.system import System
 from jdyn.simulation.touch_event import touch_event

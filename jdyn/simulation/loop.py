@@ -769,30 +769,34 @@ def _after_event(problem, equations, motion, span, fired):
     y, clock = motion.y, problem.equations.clock
     which, entry = (jnp.asarray(column, fired.dtype)[fired] for column in event_table(problem.events))
 
-    def rate(instant, y):
-        return equations.prod(equations.field(clock(instant.t), y), equations.direction)
-
     def moved(rate, late):
         return displaced(
             equations.field.model, incremented(y, without_configuration(rate), late), late * equations.direction * y.v
         )
 
-    at_end = rate(motion.instant, y)
-
-    def late_for(number, event):
+    def late_for(number, event, rate):
         this = (fired >= 0) & (which == number)
 
         def height(t, y):
             return event.condition(clock(t), y)[entry]
 
-        remaining, slope = jax.jvp(height, (motion.instant.t, y), (jnp.ones_like(motion.instant.t), at_end))
+        remaining, slope = jax.jvp(height, (motion.instant.t, y), (jnp.ones_like(motion.instant.t), rate))
         # In a batch all lanes compute this, and an end of a range may be at infinity.
         return -jnp.where(this, remaining, 0) / jnp.where(this & (slope != 0), slope, 1)
 
-    late = jax.lax.switch(which, [lambda e=e: late_for(*e) for e in enumerate(problem.events)])
-    late = late - jax.lax.stop_gradient(jnp.where(jnp.abs(late) <= span.length, 0, late))
-    middle = moved(at_end, late / 2)
-    instant, before = motion.instant.after(late), moved(rate(motion.instant.after(late / 2), middle), late)
+    def evaluated(known, half):
+        rate, late = known
+        instant = motion.instant.after(half * late)
+        rate = equations.prod(equations.field(clock(instant.t), moved(rate, half * late)), equations.direction)
+        first = jax.lax.switch(which, [lambda n=n, e=e: late_for(n, e, rate) for n, e in enumerate(problem.events)])
+        first = first - jax.lax.stop_gradient(jnp.where(jnp.abs(first) <= span.length, 0, first))
+        return (rate, jnp.where(half == 0, first, late)), None
+
+    # At the end of the step, and in the middle of the Newton step: one program.
+    unknown = jax.tree.map(jnp.zeros_like, y), jnp.zeros_like(span.length)
+    halves = jnp.array([0, 0.5], span.length.dtype)
+    (rate, late), _ = jax.lax.scan(evaluated, unknown, halves)
+    instant, before = motion.instant.after(late), moved(rate, late)
 
     def unchanged_or_reset(event):
         return before if event.reset is None else _reset(problem, event, entry, instant.t, before)

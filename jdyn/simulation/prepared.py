@@ -19,9 +19,9 @@ from jdyn.elements import Elements
 from jdyn.simulation.contact_events import contact_events
 from jdyn.simulation.events import Event
 from jdyn.simulation.parts import Parts
-from jdyn.simulation.rigid_collisions import rigid_collisions
+from jdyn.simulation.rigid_events import rigid_events
 from jdyn.simulation.solver import is_solver, traits, wrapped
-from jdyn.simulation.solvers import Automatic, ConvexEuler
+from jdyn.simulation.solvers import Automatic, ConvexEuler, MoreauEuler
 from jdyn.simulation.state import State, starting
 from jdyn.simulation.vector_field import VectorField
 
@@ -63,7 +63,8 @@ def prepared(
         forces = system.contact.between(shapes)
         field = dataclasses.replace(field, contact=forces)
         events = (*events, *contact_events(model, forces)) if system.contact.ends_steps else events
-        events = (*events, rigid_collisions(field, cast(RigidForces, forces))) if forces.reacts else events
+        if forces.reacts and not traits(solver).impacts:
+            events = (*events, rigid_events(field, cast(RigidForces, forces)))
     return Prepared(field, y0, events)
 
 
@@ -145,6 +146,8 @@ def suitable_solver(
 
 
 def _default_solver(contact, constant):
+    if contact is not None and contact.reacts and constant:
+        return MoreauEuler()
     if contact is None or not contact.stepwise:
         return Automatic()
     # Extrapolation goes wrong where contact begins within a step. Only its error estimate shows that, and constant

@@ -126,7 +126,7 @@ class VectorField(eqx.Module):
 
     def for_step(self, t: Scalar, y: State) -> "VectorField":
         """The field of a step that begins at `t` in `y`: with what is found once for all its stages."""
-        contact = None if self.contact is None else self.contact.begun(self.model, y.q)
+        contact = None if self.contact is None else self.contact.begun(self.model, y.q, y.v)
         start = None
         if self.iterates:
             start = warm_start(self.model, self.constraints, y.q, t=t, method=self.method)

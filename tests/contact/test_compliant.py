@@ -200,7 +200,8 @@ def test_forces_have_finite_derivatives_where_nothing_moves_or_nothing_touches(s
 def test_located_contact_lasts_to_a_distance_of_exactly_zero(law):
     """With the slope that it has next to zero; the radius is a number that rounding leaves alone."""
     model, radius = bouncing(radius=0.125), 0.125
-    forces = jdyn.CompliantContact(law, located=True).between(colliders(model)).begun(model, jnp.array([0.1249]))
+    start = jnp.array([0.1249]), jnp.zeros(1)
+    forces = jdyn.CompliantContact(law, located=True).between(colliders(model)).begun(model, *start)
 
     @jax.jit
     def found(z):

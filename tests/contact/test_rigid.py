@@ -28,10 +28,14 @@ def on_floor(model, height):
 FALLING = body("sphere", 0.1, joint=jdyn.Prismatic((0, 0, 1)))
 
 
+def dropped(height):
+    contact = jdyn.RigidContact(restitution=0.6)
+    return jdyn.simulate(FALLING, jnp.array([height]), jnp.zeros(1), 2.5, contact=contact, max_events=100)
+
+
 def test_a_ball_bounces_until_it_rests():
     """Bounces at √(2 h/g) (1 + 2 (e + e² + ...)), which end at √(2 h/g) (1 + e)/(1 − e)."""
-    contact = jdyn.RigidContact(restitution=0.6)
-    motion = jdyn.simulate(FALLING, jnp.array([1.1]), jnp.zeros(1), 2.5, contact=contact, max_events=100)
+    motion = dropped(1.1)
     times = np.asarray(motion.events.ts)
     times = times[np.isfinite(times)]
     first = np.sqrt(2 / G)
@@ -43,24 +47,57 @@ def test_a_ball_bounces_until_it_rests():
     np.testing.assert_allclose(motion.v[-1], 0, atol=1e-7)
 
 
+def plane(*obstacles):
+    """A bead in a plane, above what stands there."""
+    builder = jdyn.Builder("plane", gravity=(0.0, 0.0, -G))
+    builder.add_link("x", jdyn.Prismatic((1, 0, 0)), mass=1e-12, inertia=1e-12 * np.ones(3))
+    builder.add_link("bead", jdyn.Prismatic((0, 0, 1)), parent="x", mass=1.0, inertia=1e-6 * np.ones(3))
+    builder.add_shape("bead", "sphere", 0.01, role="collision")
+    for shape, size in obstacles:
+        builder.add_shape("world", shape, size, role="collision")
+    return builder.build()
+
+
+FLOOR = plane(("plane", (0, 0)))
+
+
+@jax.jit
+def thrown(e, mu, h, v, t):
+    """Where a bead is that falls from a height while it moves along a floor, and the derivatives of both coordinates by
+    all but the time."""
+
+    def place(e, mu, h, v):
+        contact = jdyn.RigidContact(restitution=e, friction=mu)
+        start = jnp.stack([jnp.zeros(()), 0.01 + h])
+        return jdyn.simulate(FLOOR, start, jnp.stack([v, jnp.zeros(())]), t, contact=contact, saveat=t[None]).q[-1]
+
+    return place(e, mu, h, v), jax.jacrev(place, (0, 1, 2, 3))(e, mu, h, v)
+
+
 @pytest.mark.slow
 def test_a_bounce_has_exact_derivatives():
-    """Height after one bounce from h = 1: z = e √(2 g h) s − g s²/2, s = t − √(2 h/g), by e and h."""
-
-    def height(e, h):
-        contact = jdyn.RigidContact(restitution=e)
-        start = jnp.array([0.1]) + h
-        return jdyn.simulate(FALLING, start, jnp.zeros(1), 0.7, contact=contact, saveat=jnp.array([0.7])).q[-1, 0] - 0.1
-
-    e, h = 0.6, 1.0
-    s, u = 0.7 - np.sqrt(2 * h / G), np.sqrt(2 * G * h)
-    by_h = e * (G / u) * s + (e * u - G * s) * (-1 / u)
-    with pytest.warns(jdyn.contact.ContactWarning, match="jumps where sliding stops"):
-        value, slopes = jax.jit(jax.value_and_grad(height, (0, 1)))(e, h)
-    np.testing.assert_allclose(value, e * u * s - G * s**2 / 2, rtol=1e-8)
-    np.testing.assert_allclose(slopes, [u * s, by_h], rtol=1e-8)
+    """Height after one bounce: z = e u s − g s²/2, u = √(2 g h), s = t − √(2 h/g), by e and h."""
+    e, h, t = 0.6, 1.0, 0.7
+    (_, z), by = thrown(*map(jnp.asarray, (e, 0.0, h, 0.0, t)))
+    s, u = t - np.sqrt(2 * h / G), np.sqrt(2 * G * h)
+    np.testing.assert_allclose(z - 0.01, e * u * s - G * s**2 / 2, rtol=1e-8)
+    np.testing.assert_allclose([by[0][1], by[2][1]], [u * s, e * G / u * s - (e * u - G * s) / u], rtol=1e-8)
 
 
+@pytest.mark.slow
+def test_derivatives_know_when_sliding_stops():
+    """A bead lands without a bounce, which takes μ u of its speed, and slides to a stop: x = v √(2 h/g) + (v − μ u)²/
+    (2 μ g)."""
+    mu, h, v = 0.3, 0.1, 2.0
+    (x, _), by = thrown(*map(jnp.asarray, (0.0, mu, h, v, 1.0)))
+    u, w = np.sqrt(2 * G * h), v - mu * np.sqrt(2 * G * h)
+    # From the rest speed on it creeps, by that over 20 / s.
+    np.testing.assert_allclose(x, v * u / G + w**2 / (2 * mu * G), atol=3e-5 / 20 + 1e-7)
+    by_mu, by_h = -u * w / (mu * G) - w**2 / (2 * mu**2 * G), v / u - w / u
+    np.testing.assert_allclose([by[1][0], by[2][0], by[3][0]], [by_mu, by_h, u / G + w / (mu * G)], rtol=1e-6)
+
+
+@pytest.mark.slow
 def test_a_box_slides_to_a_stop_and_does_not_rise():
     """Way v²/(2 μ g), on four points that share its weight."""
     model = body("box", (0.2, 0.2, 0.2))
@@ -100,24 +137,17 @@ def test_a_ball_that_slides_begins_to_roll():
     np.testing.assert_allclose(motion.q[-1, 0], way, atol=1e-6)
 
 
-def hill():
-    """A bead in a plane, on top of a ball of 1 m less its own radius."""
-    builder = jdyn.Builder("hill", gravity=(0.0, 0.0, -G))
-    builder.add_link("x", jdyn.Prismatic((1, 0, 0)), mass=1e-12, inertia=1e-12 * jnp.ones(3))
-    builder.add_link("bead", jdyn.Prismatic((0, 0, 1)), parent="x", mass=1.0, inertia=1e-6 * jnp.ones(3))
-    builder.add_shape("bead", "sphere", 0.01, role="collision")
-    builder.add_shape("world", "sphere", 0.99, role="collision")
-    return builder.build()
+# A ball of 1 m less the radius of the bead on top of it.
+HILL = plane(("sphere", 0.99))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_errors_fall_with_the_tolerance():
     """Of a bead that slides with friction and leaves, beside itself at 1e-12; the guide has these figures."""
-    model = hill()
 
     def end(tolerance):
         motion = jdyn.simulate(
-            model, jnp.array([0.0, 1.0]), jnp.array([1.0, 0.0]), 1.0, contact=jdyn.RigidContact(friction=0.1),
+            HILL, jnp.array([0.0, 1.0]), jnp.array([1.0, 0.0]), 1.0, contact=jdyn.RigidContact(friction=0.1),
             stepsize_controller=diffrax.PIDController(tolerance, tolerance), saveat=jnp.array([1.0]),
         )  # fmt: skip
         return motion.q[-1], motion.stats["accepted_steps"]
@@ -129,12 +159,12 @@ def test_errors_fall_with_the_tolerance():
         assert int(taken) < 1.2 * steps
 
 
+@pytest.mark.exhaustive
 def test_what_slides_off_a_ball_leaves_it_where_its_weight_no_longer_holds_it():
     """A small ball without friction, from the top of a large one: cos θ = 2/3 + ... of the start's energy."""
-    model = hill()
     speed = 0.5
     motion = jdyn.simulate(
-        model, jnp.array([0.0, 1.0]), jnp.array([speed, 0.0]), 1.2, contact=jdyn.RigidContact(friction=0.0),
+        HILL, jnp.array([0.0, 1.0]), jnp.array([speed, 0.0]), 1.2, contact=jdyn.RigidContact(friction=0.0),
         saveat=jnp.linspace(0, 1.2, 601),
     )  # fmt: skip
     pressing = np.linalg.norm(motion.contacts.points.force[:, 0], axis=1)
@@ -150,7 +180,7 @@ def test_what_slides_off_a_ball_leaves_it_where_its_weight_no_longer_holds_it():
     np.testing.assert_allclose(pressing[: last + 1], expected, atol=2 * 20 * 3e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_tumbling_box_loses_energy_and_lies_down():
     model = body("box", (0.2, 0.3, 0.1), inertia=jnp.array([1.0, 0.6, 1.2]) / 100)
     start = on_floor(model, 0.5)
@@ -165,7 +195,7 @@ def test_a_tumbling_box_loses_energy_and_lies_down():
     assert np.min(np.abs(motion.q[-1, 2] - np.array(heights))) < 1e-7
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_lanes_bounce_as_alone():
     start, still = jnp.array([0.6]), jnp.zeros(1)
 
@@ -209,22 +239,52 @@ def test_where_no_acceleration_is_possible_there_is_a_code():
     assert end(2.0, -5.0) == jdyn.Result.success
 
 
-@pytest.mark.slow
-def test_derivatives_of_what_may_stop_to_slide_are_warned_of():
-    def end(speed):
-        model, contact = body("sphere", 0.1), jdyn.RigidContact(friction=0.2)
-        v = jnp.zeros(6).at[3].set(speed)
-        return jdyn.simulate(model, on_floor(model, 0.1), v, 0.05, contact=contact, saveat=jnp.array([0.05])).q[-1, 0]
+@pytest.mark.exhaustive
+def test_derivatives_know_when_a_ball_begins_to_roll():
+    """It slides until 2 v/(7 μ g), and rolls with 5 v/7 from then on: x = 5 v t/7 + 2 v²/(49 μ g)."""
+    model = body("sphere", 0.1)
 
-    with pytest.warns(jdyn.contact.ContactWarning, match="friction of rigid shapes jumps where sliding stops"):
-        slope = jax.grad(end)(1.0)
-    # It slides all the time: x = v t − μ g t²/2.
-    np.testing.assert_allclose(slope, 0.05, rtol=1e-6)
+    def way(speed, friction):
+        contact, v = jdyn.RigidContact(friction=friction), jnp.zeros(6).at[3].set(speed)
+        return jdyn.simulate(model, on_floor(model, 0.1), v, 1.0, contact=contact, saveat=jnp.array([1.0])).q[-1, 0]
+
+    v, mu = 1.0, 0.2
+    value, slopes = jax.jit(jax.value_and_grad(way, (0, 1)))(v, mu)
+    # Where sliding is slower than the rest speed, it goes on for that over 20 / s.
+    creep = 3e-5 / 20
+    np.testing.assert_allclose(value, 5 / 7 * v + 2 * v**2 / (49 * mu * G), atol=creep + 1e-6)
+    np.testing.assert_allclose(slopes, [5 / 7 + 4 * v / (49 * mu * G), -2 * v**2 / (49 * mu**2 * G)], rtol=1e-5)
+
+
+def thrown_cube(speed):
+    """Way of a cube of 10 cm along y in 1 s, thrown at a floor with a vertical speed: the case of DiffMJX."""
+    builder = jdyn.Builder("cube", gravity=(0.0, 0.0, -2.0))
+    builder.add_link("cube", jdyn.Free(), mass=0.1, inertia=0.1 * 0.1**2 / 6 * np.ones(3))
+    builder.add_shape("cube", "box", (0.1, 0.1, 0.1), role="collision")
+    builder.add_shape("world", "plane", (0, 0), role="collision")
+    model = builder.build()
+    turn = jnp.array([np.cos(np.pi / 6), np.sin(np.pi / 6), 0.0, 0.0])
+    start = model.neutral().at[2].set(0.2).at[3:].set(turn)
+    # Along the axes of the cube.
+    c, s = np.cos(np.pi / 3), np.sin(np.pi / 3)
+    v = jnp.zeros(6).at[4].set(-0.1 * c + s * speed).at[5].set(0.1 * s + c * speed)
+    contact, ends = jdyn.RigidContact(friction=0.5), jnp.array([1.0])
+    return jdyn.simulate(model, start, v, 1.0, contact=contact, saveat=ends, max_events=100).q[-1, 1]
+
+
+@pytest.mark.exhaustive
+def test_a_thrown_cube_has_the_derivative_of_differences():
+    """It falls on an edge, tips over another one, lies down and slides to a stop."""
+    value, slope = jax.jit(jax.value_and_grad(thrown_cube))(-2.0)
+    ways = jax.jit(thrown_cube)
+    difference = (ways(-2.0 + 1e-4) - ways(-2.0 - 1e-4)) / 2e-4
+    np.testing.assert_allclose(slope, difference, rtol=1e-4)
+    np.testing.assert_allclose(value, ways(-2.0), atol=1e-9)
 
 
 def test_an_overlap_at_the_start_is_told():
     with pytest.raises(jdyn.SimulationError, match="rigid shapes overlap at the start"):
-        jdyn.simulate(FALLING, jnp.array([0.05]), jnp.zeros(1), 1.0, contact=jdyn.RigidContact())
+        dropped(0.05)
 
 
 def test_scaling_knows_its_numbers():

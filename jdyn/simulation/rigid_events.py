@@ -1,4 +1,4 @@
-"""Instants at which shapes in rigid contact collide, and impacts of all points that touch at once."""
+"""Instants at which shapes in rigid contact collide or stop to slide, and impacts of all points that touch at once."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,8 +14,8 @@ from jdyn.simulation.state import State
 from jdyn.simulation.vector_field import VectorField
 
 
-class RigidCollision(eqx.Module):
-    """Reset where shapes in rigid contact collide.
+class Change(eqx.Module):
+    """Reset where shapes in rigid contact collide. The state stays as it is where points stop to slide.
 
     Attributes:
         field: How the mechanism responds to impulses.
@@ -27,12 +27,14 @@ class RigidCollision(eqx.Module):
 
     def __call__(self, t: Scalar, y: State, entry: Int[Array, ""]) -> State:
         here, law = self.contact.at(self.field.model, y.q, y.v), self.contact.law
+        hit = here.touch & (entry < len(here.touch))
         e = jnp.broadcast_to(self.contact.restitution, here.friction.shape)
-        return with_fields(y, v=y.v + at_once(self.field, t, y, here.J, here.touch, law, e, here.friction))
+        return with_fields(y, v=y.v + at_once(self.field, t, y, here.J, hit, law, e, here.friction))
 
 
-class Approaching(StepLimitingCondition):
-    """The condition of events where shapes in rigid contact collide, see `RigidForces.approaching`.
+class Changing(StepLimitingCondition):
+    """The condition of events where shapes in rigid contact collide, and then of those where they stop to slide, see
+    `RigidForces.approaching_and_sliding`.
 
     Attributes:
         model: The mechanism.
@@ -42,17 +44,17 @@ class Approaching(StepLimitingCondition):
     model: Model
     contact: RigidForces
 
-    def __call__(self, t: Scalar, y: State) -> Float[Array, " points"]:
-        return self.contact.approaching(self.model, y.q, y.v)
+    def __call__(self, t: Scalar, y: State) -> Float[Array, " entries"]:
+        return jnp.concatenate(self.contact.approaching_and_sliding(self.model, y.q, y.v))
 
     def longest_step(self, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]) -> Scalar:
         return time_to_pass_colliders(self.model, self.contact.colliders, q, v, a, SAMPLES_PER_STEP)
 
 
-def rigid_collisions(field: VectorField, contact: RigidForces) -> Event:
-    """The event at the instants at which shapes in rigid contact collide."""
+def rigid_events(field: VectorField, contact: RigidForces) -> Event:
+    """The event at the instants at which shapes in rigid contact collide or stop to slide."""
 
-    return Event(Approaching(field.model, contact), RigidCollision(field, contact))
+    return Event(Changing(field.model, contact), Change(field, contact))
 
 
 def at_once(
