@@ -236,7 +236,7 @@ def test_where_no_acceleration_is_possible_there_is_a_code():
 
     # Steps with impulses in them stop the tip.
     system = jdyn.System(model, contact=jdyn.RigidContact(friction=2.0))
-    state, info = system.step(system.state(start, jnp.array([5.0, 0.0, 0.0])), dt=1e-3)
+    _, info = system.step(system.state(start, jnp.array([5.0, 0.0, 0.0])), dt=1e-3)
     assert info.result == jdyn.Result.success
     assert end(2.0, 5.0) == jdyn.Result.nonfinite
     assert end(1.5, 5.0) == jdyn.Result.success
