@@ -32,6 +32,7 @@ from jdyn.contact.rigid import Reaction as Reaction
 from jdyn.contact.rigid import RigidContact as RigidContact
 from jdyn.contact.rigid import RigidForces as RigidForces
 from jdyn.contact.rigid import delassus as delassus
+from jdyn.contact.rigid_materials import RigidMaterial as RigidMaterial
 from jdyn.contact.rigid_steps import RigidSteps as RigidSteps
 from jdyn.contact.surroundings import ModelSurroundings as ModelSurroundings
 from jdyn.contact.surroundings import ray_cast as ray_cast

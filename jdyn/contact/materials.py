@@ -14,7 +14,7 @@ from jdyn.contact.colliders import Colliders
 from jdyn.contact.laws import ContactLaw
 from jdyn.contact.points import PointPairs
 from jdyn.geometry import Separation
-from jdyn.model import Scaling, times
+from jdyn.model import Scaling, Shape, times
 from jdyn.model.shapes import all_friction
 from jdyn.terminal.messages import short, unknown
 
@@ -111,20 +111,20 @@ def pair_materials(
         ValueError: if a material belongs to no shape and no link.
     """
     dtype = colliders.sizes.dtype
-    shapes = [_of_shape(entry, default, materials) for entry in colliders.entries]
-    _check_names(colliders, materials)
+    shapes = [of_shape(entry, default, materials) for entry in colliders.entries]
+    check_names(colliders, materials)
     softness = jnp.stack([_number("stiffness", x.stiffness, dtype) for x in shapes]) ** (-1 / law.exponent)
     stated = (law.dissipation if x.dissipation is None else x.dissipation for x in shapes)
     dissipation = jnp.stack([_number("dissipation", x, dtype) for x in stated])
     a, b = np.array(colliders.pairs, int).reshape(-1, 2).T
     both = softness[a] + softness[b]
     lost = (softness[a] * dissipation[a] + softness[b] * dissipation[b]) / both
-    return PairMaterials(both**-law.exponent, lost, _pair_friction(colliders, [x.friction for x in shapes]))
+    return PairMaterials(both**-law.exponent, lost, pair_friction(colliders, [x.friction for x in shapes]))
 
 
 def refuse_rigid_pairs(colliders: Colliders, default: Material, materials: Mapping[str, Material]):
     """Raise a ValueError that names a pair of shapes which are both known to be rigid: no force would part them."""
-    rigid = [_is_rigid(_of_shape(entry, default, materials), colliders.sizes.dtype) for entry in colliders.entries]
+    rigid = [_is_rigid(of_shape(entry, default, materials), colliders.sizes.dtype) for entry in colliders.entries]
     for a, b in colliders.pairs:
         if rigid[a] and rigid[b]:
             names = " and ".join(repr(colliders.entries[row].name) for row in (a, b))
@@ -150,7 +150,7 @@ def resist_turning(colliders: Colliders, default: Material, materials: Mapping[s
     )
 
 
-def _pair_friction(colliders: Colliders, given: Sequence[Any]) -> Float[Array, "pairs 3"]:
+def pair_friction(colliders: Colliders, given: Sequence[Any]) -> Float[Array, "pairs 3"]:
     """The largest of what materials say and of what shapes say that have none, among those of the highest priority;
     that of pairs which have their own, unless a material of one of the two says something."""
     by_shapes = colliders.without_friction(np.array([friction is not None for friction in given])).pair_friction()
@@ -159,12 +159,13 @@ def _pair_friction(colliders: Colliders, given: Sequence[Any]) -> Float[Array, "
     return jnp.maximum(by_shapes, colliders.larger(by_materials))
 
 
-def _of_shape(entry, default, materials):
+def of_shape(entry: Shape, default: Any, materials: Mapping[str, Any]) -> Any:
     """Material of the shape's own name, else that of its link."""
     return materials.get(entry.name, materials.get(entry.link, default))
 
 
-def _check_names(colliders: Colliders, materials: Mapping[str, Material]):
+def check_names(colliders: Colliders, materials: Mapping[str, Any]):
+    """Raise a ValueError about a name of a material that no shape and no link has."""
     names = {name for entry in colliders.entries for name in (entry.name, entry.link)}
     for name in materials:
         if name not in names:

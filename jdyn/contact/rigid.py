@@ -1,7 +1,7 @@
 """Contact of rigid shapes: forces that let nothing overlap, with dry friction, and impacts at instants."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -17,10 +17,11 @@ from jdyn.contact.laws import parting
 from jdyn.contact.materials import check_nearest, check_numbers
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.points import warn_of_many_pairs
+from jdyn.contact.rigid_materials import RigidMaterial, check_rigid_materials, rigid_pairs
 from jdyn.geometry.directions import length_and_unit
 from jdyn.impacts import PoissonTogether, TogetherLaw
 from jdyn.impulses import ConeProblem, ConeSolver, GaussSeidel
-from jdyn.model import Model, Units
+from jdyn.model import Model, Name, Units
 
 # Points slide that are so many rest speeds fast within a step, or so many at its start.
 SLIDING, AT_START = 2.0, 1.5
@@ -67,8 +68,9 @@ class RigidContact(Contact):
     Impulse-based simulation of rigid bodies, 1995, for impacts of articulated bodies.
 
     Attributes:
-        restitution: e, from 0 to 1, of all pairs.
-        friction: Coefficient of friction μ of all pairs; those of the shapes, as files have them, if None.
+        restitution: e, from 0 to 1, of shapes that `materials` does not name.
+        friction: Coefficient of friction μ of these; those of the shapes, as files have them, if None.
+        materials: By name of shape or, for all shapes of a link, of link.
         law: Law of impact.
         rest_speed: Up to which points do not bounce, and do not slide where friction can hold them [m/s]. Errors of
             steps have to be less; if left out, `jdyn.simulate` takes 30 times what its tolerances allow at 1 m/s.
@@ -88,15 +90,15 @@ class RigidContact(Contact):
 
     restitution: Scalar | float = 0.0
     friction: Scalar | float | None = None
+    materials: Mapping[Name, RigidMaterial] = eqx.field(default_factory=dict)
     law: TogetherLaw = PoissonTogether()
     rest_speed: Scalar | float | None = None
     nearest: int | None = eqx.field(static=True, default=None)
     solver: ConeSolver = GaussSeidel(rounds=20, sweeps=5)
 
     def __check_init__(self):
-        check_numbers("restitution", self.restitution, lambda x: (x >= 0) & (x <= 1), "a number from 0 to 1")
-        if self.friction is not None:
-            check_numbers("friction", self.friction, lambda x: (x >= 0) & np.isfinite(x), "a number not negative")
+        check_rigid_materials(self.materials)
+        RigidMaterial(self.restitution, self.friction)
         if self.rest_speed is not None:
             check_numbers("rest_speed", self.rest_speed, lambda x: x > 0, "a positive number")
         check_nearest(self.nearest)
@@ -108,11 +110,8 @@ class RigidContact(Contact):
         warn_of_many_pairs(colliders, self.nearest)
 
     def between(self, colliders: Colliders) -> "RigidForces":
-        friction = colliders.pair_friction()[:, 0]
-        if self.friction is not None:
-            friction = jnp.full_like(friction, self.friction)
-        rest = RESTING * BY_DEFAULT if self.rest_speed is None else self.rest_speed
-        e, rest = (jnp.asarray(x, friction.dtype) for x in (self.restitution, rest))
+        e, friction = rigid_pairs(colliders, RigidMaterial(self.restitution, self.friction), self.materials)
+        rest = jnp.asarray(RESTING * BY_DEFAULT if self.rest_speed is None else self.rest_speed, e.dtype)
         rest = jnp.maximum(rest, float(jnp.finfo(rest.dtype).eps) ** ROUNDING)
         shapes = dataclasses.replace(colliders, nearest=self.nearest)
         return RigidForces(shapes, e, friction, self.law, rest, self.solver)
@@ -142,6 +141,7 @@ class RigidPoints(NamedTuple):
         J: Jacobian of the speeds.
         gained: How fast the speeds change if no velocity does [m/s²].
         touch: Which points have a distance that counts as none.
+        restitution: e.
         friction: μ.
     """
 
@@ -151,6 +151,7 @@ class RigidPoints(NamedTuple):
     J: Float[Array, "points 3 nv"]
     gained: Vectors
     touch: Bool[Array, " points"]
+    restitution: PerPoint
     friction: PerPoint
 
 
@@ -159,7 +160,7 @@ class RigidForces(ContactForces):
 
     Attributes:
         colliders: The shapes.
-        restitution: e.
+        restitution: e of each pair.
         friction: μ of each pair.
         law: Law of impact.
         rest_speed: Up to which points do not bounce [m/s].
@@ -170,7 +171,7 @@ class RigidForces(ContactForces):
     reacts: ClassVar[bool] = True
 
     colliders: Colliders
-    restitution: Scalar
+    restitution: Float[Array, " pairs"]
     friction: Float[Array, " pairs"]
     law: TogetherLaw
     rest_speed: Scalar
@@ -206,9 +207,9 @@ class RigidForces(ContactForces):
         # Where normals turn, so do the rates of distances.
         gained = jnp.einsum("pij,pj->pi", axes, du).at[:, 2].add(parting(u, turning))
         touch = points.exist & (jax.lax.stop_gradient(points.distance) <= self.near(points))
-        friction = self.friction[points.pairs.of_points]
+        e, friction = (x[points.pairs.of_points] for x in (self.restitution, self.friction))
         speeds = jnp.einsum("pij,pj->pi", axes, u)
-        return RigidPoints(points, axes, speeds, points.rows(v), gained, touch, friction)
+        return RigidPoints(points, axes, speeds, points.rows(v), gained, touch, e, friction)
 
     def approaching_and_sliding(self, model: Model, q: Float[Array, " nq"], v: Vector) -> tuple[PerPoint, PerPoint]:
         """Numbers that fall through zero where points collide, and where they stop to slide.

@@ -45,7 +45,7 @@ class RigidSteps(RigidForces):
         bounces = (here.speeds[:, 2] < -self.rest_speed) & (apart + h * falls <= 0)
         # Overlap that steps leave goes away slowly, without a bounce.
         closes = jnp.where(apart > 0, apart / h, jnp.minimum(RETURN, 1 / h) * apart)
-        b = free.at[:, 2].add(jnp.where(bounces, self.restitution * here.speeds[:, 2], closes))
+        b = free.at[:, 2].add(jnp.where(bounces, here.restitution * here.speeds[:, 2], closes))
         b = jnp.where(near[:, None], b, jnp.array([[0.0, 0.0, 1.0]], b.dtype))
         found = self.solver.solve(ConeProblem(G, b, here.friction))
         force = jnp.where(found.converged, found.gamma, jnp.nan) / h

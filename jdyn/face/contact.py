@@ -13,6 +13,7 @@ from jdyn.contact import GradientPolicy as GradientPolicy
 from jdyn.contact import HuntCrossley as HuntCrossley
 from jdyn.contact import Material as Material
 from jdyn.contact import PointForces as PointForces
+from jdyn.contact import RigidMaterial as RigidMaterial
 from jdyn.contact import SpringDamper as SpringDamper
 from jdyn.contact import StepPolicy as StepPolicy
 from jdyn.contact import TouchingPoints as TouchingPoints

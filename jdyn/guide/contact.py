@@ -89,6 +89,9 @@ its cone, found by complementarity in every stage of the default solver. Shapes 
 >>> print(motion.v[-1].round(3))
 [-0.564]
 
+Surfaces of their own are materials, by name of shape or link: of two, the smaller restitution and the larger friction
+count, as in `jdyn.RigidContact(restitution=0.9, materials={"ground": jdyn.contact.RigidMaterial(restitution=0.2)})`.
+
 A point counts as at rest below `rest_speed`, which follows the tolerance, so that errors fall with it: a bead that
 slides off a ball with friction and flies on is off by 1e-4 m at a tolerance of 1e-4, and by 1e-9 m at 1e-8, in 17 and
 155 steps. Derivatives are exact: impacts, and instants at which points stop to slide, are events. Programs with it take
@@ -239,8 +242,8 @@ nothing, along motions of constant velocity.
 
 ## What there is not yet
 
-- Friction of rigid contact against turning and rolling, and a coefficient of restitution of each pair
-  (`jdyn.impact_event` has those, and laws by the path of the impulse).
+- Friction of rigid contact against turning and rolling, and laws of impact by the path of the impulse beside rest
+  (`jdyn.impact_event` has these laws, one point after another).
 - Worlds of many robots: what touches is one model. A robot and free bodies can be one: a builder adds the bodies, as
   in `jdyn.robots.gripper`.
 - Hulls of more than 64 vertices, and meshes with hollows unless `jdyn.contact.decompose` cuts them.

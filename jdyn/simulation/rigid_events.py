@@ -28,8 +28,7 @@ class Change(eqx.Module):
     def __call__(self, t: Scalar, y: State, entry: Int[Array, ""]) -> State:
         here, law = self.contact.at(self.field.model, y.q, y.v), self.contact.law
         hit = here.touch & (entry < len(here.touch))
-        e = jnp.broadcast_to(self.contact.restitution, here.friction.shape)
-        return with_fields(y, v=y.v + at_once(self.field, t, y, here.J, hit, law, e, here.friction))
+        return with_fields(y, v=y.v + at_once(self.field, t, y, here.J, hit, law, here.restitution, here.friction))
 
 
 class Changing(StepLimitingCondition):

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import jdyn
+from jdyn.array import with_fields
+from jdyn.contact import colliders
 
 G = 9.81
 
@@ -206,6 +208,30 @@ def test_lanes_bounce_as_alone():
     e = jnp.array([0.2, 0.5, 0.8])
     for lane, q in enumerate(jax.vmap(bounced)(e)):
         np.testing.assert_allclose(q, bounced(e[lane]), atol=1e-12)
+
+
+def test_two_surfaces_have_the_smaller_restitution_and_the_larger_friction():
+    builder = jdyn.Builder("balls")
+    for name in ("clay", "steel", "rubber"):
+        builder.add_link(name, jdyn.Free(), mass=1.0, inertia=4e-3 * np.ones(3))
+        builder.add_shape(name, "sphere", 0.1, role="collision", touching=jdyn.contact.Touching(friction=0.3))
+    model, Material = builder.build(), jdyn.contact.RigidMaterial
+    contact = jdyn.RigidContact(
+        restitution=0.8, materials={"clay": Material(restitution=0.0), "rubber": Material(friction=1.2)}
+    )
+    forces = contact.between(colliders(model))
+    assert forces.colliders.names == (("clay", "steel"), ("clay", "rubber"), ("steel", "rubber"))
+    np.testing.assert_array_equal(forces.restitution, [0.0, 0.0, 0.8])
+    np.testing.assert_array_equal(forces.friction, [0.3, 1.2, 1.2])
+    # One friction for all but those that materials name.
+    slippery = with_fields(contact, friction=0.1).between(colliders(model))
+    np.testing.assert_array_equal(slippery.friction, [0.1, 1.2, 1.2])
+    scaled = jdyn.scale(jdyn.System(model, contact=contact), length=2.0).contact
+    assert scaled.materials["rubber"].friction == 1.2
+    with pytest.raises(ValueError, match=r"materials: .*'wood'"):
+        jdyn.RigidContact(materials={"wood": Material()}).between(colliders(model))
+    with pytest.raises(ValueError, match=r"materials: expected .*RigidMaterial\(\)}, got {'clay': 0.5}"):
+        jdyn.RigidContact(materials={"clay": 0.5})
 
 
 def test_bad_numbers_are_refused():
