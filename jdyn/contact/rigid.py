@@ -12,15 +12,15 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import with_fields
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.contact import Contact, ContactForces, PointForces, TouchingPoints
+from jdyn.contact.contact import Contact, ContactForces, GradientPolicy, PointForces, TouchingPoints
 from jdyn.contact.laws import parting
 from jdyn.contact.materials import check_nearest, check_numbers
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.contact.points import warn_of_many_pairs
-from jdyn.contact.rigid_materials import RigidMaterial, check_rigid_materials, rigid_pairs
+from jdyn.contact.rigid_materials import RigidMaterial, RigidPairs, check_rigid_materials
 from jdyn.geometry.directions import length_and_unit
 from jdyn.impacts import PoissonTogether, TogetherLaw
-from jdyn.impulses import ConeProblem, ConeSolver, GaussSeidel
+from jdyn.impulses import ConeProblem, ConeSolver, ContactMode, GaussSeidel
 from jdyn.model import Model, Name, Units
 
 # Points slide that are so many rest speeds fast within a step, or so many at its start.
@@ -61,7 +61,7 @@ class RigidContact(Contact):
     Where a velocity makes friction so large that no acceleration is possible (Painlevé), and where an impact has no
     answer, numbers are not finite and the simulation ends with a code; with `jdyn.Result.overlap` where shapes overlap
     at the start. Motions go forwards in time alone. Derivatives are exact: impacts, and instants at which points stop
-    to slide, are events.
+    to slide, are events. Where static friction gives way is none, of which differentiated simulations warn.
 
     Source: Stewart, Trinkle, An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
     Coulomb friction, 1996, and thesis 6.5, for complementarity of forces and accelerations; Mirtich, Canny,
@@ -70,6 +70,8 @@ class RigidContact(Contact):
     Attributes:
         restitution: e, from 0 to 1, of shapes that `materials` does not name.
         friction: Coefficient of friction μ of these; those of the shapes, as files have them, if None.
+        static_friction: That up to which friction holds what sticks, where it is more than that of what slides; None
+            where it is the same.
         materials: By name of shape or, for all shapes of a link, of link.
         law: Law of impact.
         rest_speed: Up to which points do not bounce, and do not slide where friction can hold them [m/s]. Errors of
@@ -81,15 +83,16 @@ class RigidContact(Contact):
         ValueError: if a number is out of its range.
 
     Warns:
-        ContactWarning: as `jdyn.CompliantContact` does.
+        ContactWarning: as `jdyn.CompliantContact` does, and where a simulation with static friction is differentiated.
     """
 
     reacts: ClassVar[bool] = True
     backwards: ClassVar[bool] = False
-    units: ClassVar[Units] = {"restitution": "", "friction": "", "rest_speed": "m/s"}
+    units: ClassVar[Units] = {"restitution": "", "friction": "", "static_friction": "", "rest_speed": "m/s"}
 
     restitution: Scalar | float = 0.0
     friction: Scalar | float | None = None
+    static_friction: Scalar | float | None = None
     materials: Mapping[Name, RigidMaterial] = eqx.field(default_factory=dict)
     law: TogetherLaw = PoissonTogether()
     rest_speed: Scalar | float | None = None
@@ -98,7 +101,7 @@ class RigidContact(Contact):
 
     def __check_init__(self):
         check_rigid_materials(self.materials)
-        RigidMaterial(self.restitution, self.friction)
+        RigidMaterial(self.restitution, self.friction, self.static_friction)
         if self.rest_speed is not None:
             check_numbers("rest_speed", self.rest_speed, lambda x: x > 0, "a positive number")
         check_nearest(self.nearest)
@@ -110,11 +113,13 @@ class RigidContact(Contact):
         warn_of_many_pairs(colliders, self.nearest)
 
     def between(self, colliders: Colliders) -> "RigidForces":
-        e, friction = rigid_pairs(colliders, RigidMaterial(self.restitution, self.friction), self.materials)
-        rest = jnp.asarray(RESTING * BY_DEFAULT if self.rest_speed is None else self.rest_speed, e.dtype)
+        default = RigidMaterial(self.restitution, self.friction, self.static_friction)
+        pairs = RigidPairs.of(colliders, default, self.materials)
+        rest = RESTING * BY_DEFAULT if self.rest_speed is None else self.rest_speed
+        rest = jnp.asarray(rest, colliders.sizes.dtype)
         rest = jnp.maximum(rest, float(jnp.finfo(rest.dtype).eps) ** ROUNDING)
         shapes = dataclasses.replace(colliders, nearest=self.nearest)
-        return RigidForces(shapes, e, friction, self.law, rest, self.solver)
+        return RigidForces(shapes, pairs, self.law, rest, self.solver)
 
 
 class Reaction(NamedTuple):
@@ -141,8 +146,7 @@ class RigidPoints(NamedTuple):
         J: Jacobian of the speeds.
         gained: How fast the speeds change if no velocity does [m/s²].
         touch: Which points have a distance that counts as none.
-        restitution: e.
-        friction: μ.
+        numbers: Restitution and friction.
     """
 
     points: MovingPoints
@@ -151,8 +155,7 @@ class RigidPoints(NamedTuple):
     J: Float[Array, "points 3 nv"]
     gained: Vectors
     touch: Bool[Array, " points"]
-    restitution: PerPoint
-    friction: PerPoint
+    numbers: RigidPairs
 
 
 class RigidForces(ContactForces):
@@ -160,8 +163,7 @@ class RigidForces(ContactForces):
 
     Attributes:
         colliders: The shapes.
-        restitution: e of each pair.
-        friction: μ of each pair.
+        pairs: Restitution and friction of pairs.
         law: Law of impact.
         rest_speed: Up to which points do not bounce [m/s].
         solver: Of forces.
@@ -171,8 +173,7 @@ class RigidForces(ContactForces):
     reacts: ClassVar[bool] = True
 
     colliders: Colliders
-    restitution: Float[Array, " pairs"]
-    friction: Float[Array, " pairs"]
+    pairs: RigidPairs
     law: TogetherLaw
     rest_speed: Scalar
     solver: ConeSolver
@@ -189,6 +190,10 @@ class RigidForces(ContactForces):
         none = jnp.zeros_like(points.normal)
         depth = jnp.maximum(-points.distance, 0)
         return TouchingPoints(points.position, points.normal, depth, none, none), points.pairs.of_points
+
+    @property
+    def gradient_policy(self) -> GradientPolicy:
+        return RigidGradients(self.pairs.static_friction is not None)
 
     def begun(self, model: Model, q: Float[Array, " nq"], v: Vector) -> "RigidForces":
         """Forces of a step: what slides where it begins does so until an event, since friction jumps where it stops."""
@@ -207,11 +212,11 @@ class RigidForces(ContactForces):
         # Where normals turn, so do the rates of distances.
         gained = jnp.einsum("pij,pj->pi", axes, du).at[:, 2].add(parting(u, turning))
         touch = points.exist & (jax.lax.stop_gradient(points.distance) <= self.near(points))
-        e, friction = (x[points.pairs.of_points] for x in (self.restitution, self.friction))
         speeds = jnp.einsum("pij,pj->pi", axes, u)
-        return RigidPoints(points, axes, speeds, points.rows(v), gained, touch, e, friction)
+        numbers = self.pairs.at(points.pairs.of_points)
+        return RigidPoints(points, axes, speeds, points.rows(v), gained, touch, numbers)
 
-    def approaching_and_sliding(self, model: Model, q: Float[Array, " nq"], v: Vector) -> tuple[PerPoint, PerPoint]:
+    def changing(self, model: Model, q: Float[Array, " nq"], v: Vector) -> tuple[PerPoint, PerPoint]:
         """Numbers that fall through zero where points collide, and where they stop to slide.
 
         The first are distances; those of points that touch and do not approach are more by what counts as touching, so
@@ -257,11 +262,14 @@ class RigidForces(ContactForces):
         speed, direction = jax.vmap(length_and_unit)(here.speeds[:, :2])
         slides = holds & (speed > still if self.slide is None else self.slide | (speed > SLIDING * still))
         alone = jnp.eye(3, dtype=b.dtype)[None]
-        edge = jnp.concatenate([-here.friction[:, None] * direction, jnp.ones_like(speed)[:, None]], axis=1)
+        _, friction, static = here.numbers
+        edge = jnp.concatenate([-friction[:, None] * direction, jnp.ones_like(speed)[:, None]], axis=1)
         P = jnp.where(slides[:, None, None], edge[:, :, None] * alone[:, 2:], alone)
-        found = self.solver.solve(
-            ConeProblem(jnp.einsum("iajb,jbc->iajc", G, P), b, jnp.where(slides, 0, here.friction))
-        )
+        G = jnp.einsum("iajb,jbc->iajc", G, P)
+        found = self.solver.solve(ConeProblem(G, b, jnp.where(slides, 0, friction if static is None else static)))
+        if static is not None:
+            gives = slides | (found.mode == ContactMode.SLIDES)
+            found = self.solver.solve(ConeProblem(G, b, jnp.where(slides, 0, jnp.where(gives, friction, static))))
         gamma = jnp.einsum("iab,ib->ia", P, found.gamma)
         return self.as_reaction(here, jnp.where(found.converged, gamma, jnp.nan), moved, J)
 
@@ -272,6 +280,27 @@ class RigidForces(ContactForces):
         force = jnp.einsum("pij,pi->pj", here.axes, gamma)
         slots = here.points.pairs.slots(self.colliders)
         return Reaction(gamma.ravel() @ moved, gamma.ravel() @ J, PointForces(slots.spread(force), None))
+
+
+class RigidGradients(GradientPolicy):
+    """Gradient policy of `RigidContact`: derivatives know impacts and where sliding stops, which are events.
+
+    Attributes:
+        static: Whether static friction is more than that of what slides.
+    """
+
+    static: bool = eqx.field(static=True)
+
+    @property
+    def has_jumps(self) -> bool:
+        return self.static
+
+    @property
+    def about_jumps(self) -> str:
+        return (
+            "static friction that gives way is a jump within a step, and derivatives leave out that the instant "
+            "changes; they are right where what sticks goes on to"
+        )
 
 
 def slip(points: MovingPoints, v: Vector) -> PerPoint:

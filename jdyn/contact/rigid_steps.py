@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.contact.rigid import RETURN, Reaction, RigidForces, Vector, delassus
+from jdyn.contact.rigid import AT_START, RETURN, Reaction, RigidForces, Vector, delassus, slip
 from jdyn.impulses import ConeProblem, ConeSolver
 from jdyn.model import Model
 
@@ -37,6 +37,7 @@ class RigidSteps(RigidForces):
     ) -> Reaction:
         """Mean forces in the step, and by how much they change the mean acceleration `a`."""
         here, h = self.at(model, q, v), self.h
+        e, friction, static = here.numbers
         free = jnp.einsum("pij,j->pi", here.J, v + h * (a + self.turned))
         apart, falls = here.points.distance, free[:, 2]
         # What is farther than twice its way does not press in this step.
@@ -45,8 +46,11 @@ class RigidSteps(RigidForces):
         bounces = (here.speeds[:, 2] < -self.rest_speed) & (apart + h * falls <= 0)
         # Overlap that steps leave goes away slowly, without a bounce.
         closes = jnp.where(apart > 0, apart / h, jnp.minimum(RETURN, 1 / h) * apart)
-        b = free.at[:, 2].add(jnp.where(bounces, here.restitution * here.speeds[:, 2], closes))
+        b = free.at[:, 2].add(jnp.where(bounces, e * here.speeds[:, 2], closes))
         b = jnp.where(near[:, None], b, jnp.array([[0.0, 0.0, 1.0]], b.dtype))
-        found = self.solver.solve(ConeProblem(G, b, here.friction))
+        if static is not None:
+            slides = slip(here.points, v) > AT_START * self.rest_speed
+            friction = jnp.where(slides, friction, static)
+        found = self.solver.solve(ConeProblem(G, b, friction))
         force = jnp.where(found.converged, found.gamma, jnp.nan) / h
         return self.as_reaction(here, force, moved, J)

@@ -28,12 +28,13 @@ class Change(eqx.Module):
     def __call__(self, t: Scalar, y: State, entry: Int[Array, ""]) -> State:
         here, law = self.contact.at(self.field.model, y.q, y.v), self.contact.law
         hit = here.touch & (entry < len(here.touch))
-        return with_fields(y, v=y.v + at_once(self.field, t, y, here.J, hit, law, here.restitution, here.friction))
+        e, friction, _ = here.numbers
+        return with_fields(y, v=y.v + at_once(self.field, t, y, here.J, hit, law, e, friction))
 
 
 class Changing(StepLimitingCondition):
     """The condition of events where shapes in rigid contact collide, and then of those where they stop to slide, see
-    `RigidForces.approaching_and_sliding`.
+    `RigidForces.changing`.
 
     Attributes:
         model: The mechanism.
@@ -44,7 +45,7 @@ class Changing(StepLimitingCondition):
     contact: RigidForces
 
     def __call__(self, t: Scalar, y: State) -> Float[Array, " entries"]:
-        return jnp.concatenate(self.contact.approaching_and_sliding(self.model, y.q, y.v))
+        return jnp.concatenate(self.contact.changing(self.model, y.q, y.v))
 
     def longest_step(self, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]) -> Scalar:
         return time_to_pass_colliders(self.model, self.contact.colliders, q, v, a, SAMPLES_PER_STEP)
@@ -52,7 +53,6 @@ class Changing(StepLimitingCondition):
 
 def rigid_events(field: VectorField, contact: RigidForces) -> Event:
     """The event at the instants at which shapes in rigid contact collide or stop to slide."""
-
     return Event(Changing(field.model, contact), Change(field, contact))
 
 

@@ -100,6 +100,33 @@ def test_derivatives_know_when_sliding_stops():
 
 
 @pytest.mark.slow
+def test_a_bead_that_a_spring_pulls_sticks_and_slips():
+    """By its end that moves with a speed V: it sticks until k V t = μₛ m g, and slips for (π + 2 atan(V/(ω Δ)))/ω with
+    Δ = (μₛ − μ) m g/k, by 2 Δ more than the end moves."""
+    k, V, mu, static = 40.0, 0.5, 0.2, 0.5
+    contact = jdyn.RigidContact(friction=mu, static_friction=static)
+
+    def pulled(t, q, v):
+        return jnp.stack([k * (V * t - q[0]), jnp.zeros_like(t)])
+
+    times = jnp.linspace(0, 2.0, 201)
+    motion = jdyn.simulate(
+        FLOOR, jnp.array([0.0, 0.01]), jnp.zeros(2), 2.0, contact=contact, controller=pulled, saveat=times
+    )
+    w, D, until = np.sqrt(k), (static - mu) * G / k, static * G / (k * V)
+    slips = (np.pi + 2 * np.arctan(V / (w * D))) / w
+    stop, x, t = float(motion.events.ts[0]), np.asarray(motion.q[:, 0]), np.asarray(times)
+    # Where it is slower than the rest speed, it has stopped.
+    np.testing.assert_allclose(stop, until + slips, atol=3e-5 / ((static - mu) * G) + 1e-6)
+    np.testing.assert_allclose(x[t < until], 0, atol=1e-8)
+    # Then the spring is short by as much as it was long: it sticks until that is made up for.
+    np.testing.assert_allclose(x[(t > stop) & (t < stop + 2 * D / V)], 2 * D + V * slips, atol=1e-5)
+    during = (t > until) & (t < stop)
+    phase = w * (t[during] - until) + np.pi - np.arctan2(V / w, D)
+    np.testing.assert_allclose(x[during], np.hypot(D, V / w) * np.cos(phase) + V * t[during] - mu * G / k, atol=1e-5)
+
+
+@pytest.mark.slow
 def test_a_box_slides_to_a_stop_and_does_not_rise():
     """Way v²/(2 μ g), on four points that share its weight."""
     model = body("box", (0.2, 0.2, 0.2))
@@ -221,11 +248,14 @@ def test_two_surfaces_have_the_smaller_restitution_and_the_larger_friction():
     )
     forces = contact.between(colliders(model))
     assert forces.colliders.names == (("clay", "steel"), ("clay", "rubber"), ("steel", "rubber"))
-    np.testing.assert_array_equal(forces.restitution, [0.0, 0.0, 0.8])
-    np.testing.assert_array_equal(forces.friction, [0.3, 1.2, 1.2])
+    np.testing.assert_array_equal(forces.pairs.restitution, [0.0, 0.0, 0.8])
+    np.testing.assert_array_equal(forces.pairs.friction, [0.3, 1.2, 1.2])
+    assert forces.pairs.static_friction is None
+    held = with_fields(contact, static_friction=0.5).between(colliders(model))
+    np.testing.assert_array_equal(held.pairs.static_friction, [0.5, 1.2, 1.2])
     # One friction for all but those that materials name.
     slippery = with_fields(contact, friction=0.1).between(colliders(model))
-    np.testing.assert_array_equal(slippery.friction, [0.1, 1.2, 1.2])
+    np.testing.assert_array_equal(slippery.pairs.friction, [0.1, 1.2, 1.2])
     scaled = jdyn.scale(jdyn.System(model, contact=contact), length=2.0).contact
     assert scaled.materials["rubber"].friction == 1.2
     with pytest.raises(ValueError, match=r"materials: .*'wood'"):
