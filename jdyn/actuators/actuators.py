@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PyTree
 from jdyn.actuators.actuator import Actuator, Travel
 from jdyn.array import with_fields
 from jdyn.model import Model
-from jdyn.transmissions import Travels, rows_of
+from jdyn.transmissions import Surfaces, Travels, rows_of
 
 States = dict[str, Any]
 
@@ -46,6 +46,16 @@ class Actuators(eqx.Module):
     def counts(self) -> tuple[int, ...]:
         """Number of lengths that each acts along."""
         return tuple(each.transmission.count for each in self.each)
+
+    @property
+    def use_shapes(self) -> bool:
+        """Tell whether any transmission looks at collision shapes."""
+        return any(each.transmission.uses_shapes for each in self.each)
+
+    def among(self, surfaces: Surfaces) -> "Actuators":
+        """The same among collision shapes."""
+        each = (with_fields(each, transmission=each.transmission.among(surfaces)) for each in self.each)
+        return Actuators(tuple(each))
 
     def travels(self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Travels:
         """Lengths of their transmissions, rates and moments."""

@@ -1,5 +1,6 @@
 """Robots that touch: which shapes may, where they do, and with what forces."""
 
+from jdyn.contact.adhesion import ModelSurfaces as ModelSurfaces
 from jdyn.contact.colliders import Colliders as Colliders
 from jdyn.contact.colliders import colliders as colliders
 from jdyn.contact.compliant import CompliantContact as CompliantContact

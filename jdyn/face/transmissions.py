@@ -6,6 +6,7 @@
 5.0 [ 0. 50.]
 """
 
+from jdyn.transmissions import Adhesion as Adhesion
 from jdyn.transmissions import BallOrientation as BallOrientation
 from jdyn.transmissions import FixedTendon as FixedTendon
 from jdyn.transmissions import FrameOrientation as FrameOrientation

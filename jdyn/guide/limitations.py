@@ -2,8 +2,8 @@
 
 - What touches is one model. Meshes touch as convex hulls or as convex parts, height fields as surfaces.
 - Constraints are rigid where MuJoCo's equalities are soft. Equalities of tendons around bodies, curved ones of tendons,
-  and deformable bodies of MuJoCo files are named in a warning and left out, and so are actuators on bodies, those with
-  plugins, and delays of commands. Rays meet meshes as their hulls; rangefinders and distances are read where collision
+  and deformable bodies of MuJoCo files are named in a warning and left out, and so are actuators with plugins
+  and delays of commands. Rays meet meshes as their hulls; rangefinders and distances are read where collision
   shapes are all that they see. `jdyn.load_system` has the springs, dampers, friction, stops and armature of tendons,
   `jdyn.load` has not; functions of a model and model-based controllers do not know this armature, and
   `jdyn.solvers.Rodas5P` refuses it. Mocap bodies move what equalities hold; shapes, tendons, joints and sensors on them

@@ -324,7 +324,8 @@ their order, and `System.step` takes such commands as its action. They act on jo
 >>> state, info = system.step(system.state(), action=[12.0, 0.0], dt=0.002)
 
 A `jdyn.actuators.PIDServo` may take the velocity of its goal and a force as commands beside the length, its `inputs`,
-and drive a `jdyn.actuators.DCMotor` as its `servo`.
+and drive a `jdyn.actuators.DCMotor` as its `servo`. `jdyn.transmissions.Adhesion` pulls a link and what it touches
+together, as suction cups and magnets do.
 
 `jdyn.load_system` reads those of MuJoCo files, and of the transmissions of URDF files; `jdyn.load` gives the mechanism
 alone, which controllers push directly.

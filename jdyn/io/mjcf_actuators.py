@@ -27,6 +27,7 @@ from jdyn.actuators import (
 from jdyn.io.mjcf_tendons import transmission_of
 from jdyn.io.mjcf_translation import Translation
 from jdyn.transmissions import (
+    Adhesion,
     BallOrientation,
     FrameOrientation,
     Geared,
@@ -39,7 +40,7 @@ from jdyn.transmissions import (
 # MuJoCo's kinds of what is read, without their prefixes.
 GAINS, BIASES = ("FIXED", "AFFINE", "MUSCLE", "DCMOTOR", "PID", "SO3"), ("NONE", "AFFINE", "MUSCLE", "DCMOTOR", "SO3")
 DYNAMICS = ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT", "MUSCLE", "DCMOTOR", "PID")
-TRANSMISSIONS = ("JOINT", "JOINTINPARENT", "SLIDERCRANK", "SITE", "TENDON", "SO3")
+TRANSMISSIONS = ("JOINT", "JOINTINPARENT", "SLIDERCRANK", "SITE", "TENDON", "SO3", "BODY")
 
 
 def read_actuators(translation: Translation) -> tuple[list[int], list[int]]:
@@ -149,6 +150,8 @@ def _transmission(t: Translation, i: int) -> Transmission:
         case "SLIDERCRANK":
             slider = SliderCrank(t.sites[target], t.sites[other], t.m.actuator_cranklength[i])
             return slider if gear[0] == 1 else Geared(slider, gear[0])
+        case "BODY":
+            return Adhesion(t.bodies[target])
         case "TENDON":
             tendon = transmission_of(t, target)
             return tendon if gear[0] == 1 else Geared(tendon, gear[0])

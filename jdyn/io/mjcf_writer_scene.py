@@ -39,6 +39,7 @@ from jdyn.model.frames import carrier_of
 from jdyn.sensors import FrameAxis, Imperfect, Sensor
 from jdyn.terminal.messages import short
 from jdyn.transmissions import (
+    Adhesion,
     FixedTendon,
     Geared,
     GearedFrame,
@@ -138,11 +139,21 @@ class _Writer:
             if transmission.reference is not None:
                 about["refsite"] = self._document.site(transmission.reference)
             return about
+        if isinstance(transmission, Adhesion):
+            return {"body": transmission.link} if self._is_whole(transmission.link) else None
         gear = 1.0
         if isinstance(transmission, Geared):
             transmission, gear = transmission.transmission, transmission.gear
         tendon = self._tendon(transmission)
         return None if tendon is None else {"tendon": tendon, "gear": words(gear)}
+
+    def _is_whole(self, link: str) -> bool:
+        """Tell whether the shapes of a link are all those of its body."""
+        topology, shapes = self._model.topology, self._model.shapes
+        if link not in topology.body_names:
+            return False
+        body = topology.body(link)
+        return all(entry.link == link for entry in (() if shapes is None else shapes.entries) if entry.body == body)
 
     # Actuators.
 

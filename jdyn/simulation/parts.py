@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.actuators import Actuator, Actuators
 from jdyn.array import in_type, with_fields
-from jdyn.contact import Contact, ModelSurroundings, colliders
+from jdyn.contact import Contact, ModelSurfaces, ModelSurroundings, colliders
 from jdyn.contact.colliders import Colliders
 from jdyn.control import Constant, Driven
 from jdyn.control.controller import Controller, DynamicController, with_memory
@@ -22,6 +22,7 @@ from jdyn.sensors import Sensor
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.state import ControllerMemory, ElementStates, State, starting
 from jdyn.terminal.messages import short, unknown
+from jdyn.transmissions import NoSurfaces, Surfaces
 
 
 def _tuple_of(kind: type, name: str, example: str) -> Callable[[Any], tuple]:
@@ -131,14 +132,38 @@ class Parts(eqx.Module):
         """
         return with_fields(self, **changes)
 
-    def driver(self) -> DynamicController:
-        """The controller, through the actuators if there are some."""
+    def driver(self, shapes: Colliders | None = None) -> DynamicController:
+        """The controller, through the actuators if there are some.
+
+        Args:
+            shapes: Those that may touch; those of the model if left out.
+
+        Raises:
+            ValueError: if an actuator adheres to shapes that are rigid.
+        """
         if not self.actuators:
             return with_memory(self.controller)
         actuators = Actuators(self.actuators)
+        if actuators.use_shapes:
+            actuators = actuators.among(self._surfaces(shapes))
         silent = Constant(jnp.zeros(len(actuators.command_names), self.model.dtype))
         commander = silent if self.controller is None else self.controller
         return Driven(self.model, with_memory(commander), actuators)
+
+    def _surfaces(self, shapes: Colliders | None) -> Surfaces:
+        """Collision shapes, for actuators that look at what they touch."""
+        if self.contact is None:
+            return NoSurfaces()
+        shapes = self.touching() if shapes is None else shapes
+        if shapes is None or self.contact.reacts:
+            name = next(
+                each.name or each.transmission.label for each in self.actuators if each.transmission.uses_shapes
+            )
+            raise ValueError(
+                f"actuators: {name!r} acts where shapes overlap, which rigid ones do not; take jdyn.CompliantContact() "
+                "or jdyn.ConvexContact()"
+            )
+        return ModelSurfaces(shapes)
 
     @property
     def sees_shapes(self) -> bool:

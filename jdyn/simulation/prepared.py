@@ -46,7 +46,7 @@ def prepared(
     """Prepare a system for steps of a solver from a state at `t0`; `shapes` are those that may touch. Parts that the
     state does not have start anew."""
     q0, v0 = start.q, start.v
-    model, controller = with_links(system.model), system.driver().with_links()
+    model, controller = with_links(system.model), system.driver(shapes).with_links()
     field = VectorField(model, controller, system.method, constraints=system.constraints)
     controller = _closed_controller(field, solver, t0, q0, v0)
     field = dataclasses.replace(field, elements=Elements(system.elements).closed(model, t0, q0, v0))

@@ -1,5 +1,8 @@
 """Transmissions: lengths by which actuators and springs act on several joints, and their moment arms."""
 
+from jdyn.transmissions.adhesion import Adhesion as Adhesion
+from jdyn.transmissions.adhesion import NoSurfaces as NoSurfaces
+from jdyn.transmissions.adhesion import Surfaces as Surfaces
 from jdyn.transmissions.fixed_tendon import FixedTendon as FixedTendon
 from jdyn.transmissions.geared import Geared as Geared
 from jdyn.transmissions.geared import GearedFrame as GearedFrame

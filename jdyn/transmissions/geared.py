@@ -1,7 +1,7 @@
 """Transmissions through gears: a joint, and a frame that is pushed."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -198,6 +198,10 @@ class Geared(Transmission):
     def count(self) -> int:
         return self.transmission.count
 
+    @property
+    def uses_shapes(self) -> bool:
+        return self.transmission.uses_shapes
+
     def length(self, kinematics: Kinematics) -> Scalar | Float[Array, " count"]:
         return self.gear * self.transmission.length(kinematics)
 
@@ -207,6 +211,9 @@ class Geared(Transmission):
     def on_bodies(self, kinematics: Kinematics) -> Float[Array, "*count nb 6"] | None:
         pushed = self.transmission.on_bodies(kinematics)
         return None if pushed is None else self.gear * pushed
+
+    def among(self, surfaces: Any) -> Self:
+        return with_fields(self, transmission=self.transmission.among(surfaces))
 
     def travel_factor(self, scaling: Scaling) -> Factor:
         """Factor of the other one's length."""

@@ -1,7 +1,7 @@
 """The protocol of transmissions: how the motion of a mechanism changes a length, and a force along it the motion."""
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 from jaxtyping import Array, Float, Scalar
@@ -31,10 +31,12 @@ class Transmission(eqx.Module):
 
     Attributes:
         uses_bodies: Whether methods look at bodies and frames, not at `kinematics.q` alone.
+        uses_shapes: Whether they look at what collision shapes touch, as they are `among` them.
         count: Number of its lengths; one where that is no vector.
     """
 
     uses_bodies: ClassVar[bool] = True
+    uses_shapes: ClassVar[bool] = False
     count: ClassVar[int] = 1
 
     @abc.abstractmethod
@@ -49,6 +51,10 @@ class Transmission(eqx.Module):
         """Forces on bodies of a unit force along it, each in its frame and at its origin, as load cells feel them; None
         if it acts on joints alone, as here."""
         return None
+
+    def among(self, surfaces: Any) -> Self:
+        """The same among collision shapes, if it looks at them."""
+        return self
 
     def travel_factor(self, scaling: Scaling) -> Factor:
         """Factor of its length, whose unit is `"length"` among the `units` of the class.
