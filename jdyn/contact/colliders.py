@@ -60,7 +60,7 @@ class Colliders(Structure):
     nearest: int | None = eqx.field(static=True, default=None)
     turning: bool = eqx.field(static=True, default=False)
     stated: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
-    stated_friction: Float[Array, "k 3"] | None = None
+    stated_friction: Float[Array, "k 3"] | Float[Array, "k 5"] | None = None
     margins: Float[Array, " n"] | None = None
 
     def bodies(self, side: int) -> list[int]:
@@ -108,15 +108,33 @@ class Colliders(Structure):
         """Coefficients of sliding [1], torsional [m] and rolling friction [m] of each pair, by MuJoCo's rule.
 
         They are the larger ones of the two shapes, or those of the one of higher priority; those beyond the larger
-        `condim` of the two, or beyond that one's, are zero. Some pairs have their own.
+        `condim` of the two, or beyond that one's, are zero. Some pairs have their own, of which these are the larger
+        ones where they depend on the direction.
         """
         friction = jnp.where(_counts(self.entries, self.pairs), self.larger(self.friction), 0)
+        pairs, own = self._own_friction()
+        if own is None:
+            return friction
+        if own.shape[1] == 5:
+            sliding, rolling = (jnp.maximum(own[:, one], own[:, one + 1]) for one in (0, 3))
+            own = jnp.stack([sliding, own[:, 2], rolling], axis=1)
+        return friction.at[pairs].set(own)
+
+    def pair_directions(self) -> Float[Array, "pairs 2 2"] | None:
+        """Two coefficients each of sliding and of rolling friction of the pairs that have their own, and ones for
+        others; None where none depends on the direction."""
+        pairs, own = self._own_friction()
+        if own is None or own.shape[1] == 3:
+            return None
+        both = own[:, np.array([[0, 1], [3, 4]])]
+        return jnp.ones((len(self.pairs), 2, 2), own.dtype).at[pairs].set(both)
+
+    def _own_friction(self) -> tuple[Int[np.ndarray, " k"], Float[Array, "k 3"] | Float[Array, "k 5"] | None]:
+        """Pairs that have friction of their own, and that; None where none has."""
         places = {frozenset(names): place for place, names in enumerate(self.names)}
         rows = [row for row, pair in enumerate(self.stated) if frozenset(pair) in places]
-        if not rows or self.stated_friction is None:
-            return friction
-        of_rows = np.array([places[frozenset(self.stated[row])] for row in rows])
-        return friction.at[of_rows].set(self.stated_friction[np.array(rows)])
+        own = None if not rows or self.stated_friction is None else self.stated_friction[np.array(rows)]
+        return np.array([places[frozenset(self.stated[row])] for row in rows], int), own
 
     def without_friction(self, rows: Bool[np.ndarray, " n"]) -> "Colliders":
         """The same without the friction that some shapes have, and that pairs with these have of their own."""
@@ -196,7 +214,9 @@ def colliders(model: Model) -> Colliders:
 
 def _may_turn(stated: Array | None) -> bool:
     """Tell whether pairs may have friction against turning or rolling of their own."""
-    return stated is not None and (isinstance(stated, Tracer) or bool(np.any(np.asarray(stated)[:, 1:] != 0)))
+    if stated is None or isinstance(stated, Tracer):
+        return stated is not None
+    return bool(np.any(np.asarray(stated)[:, stated.shape[1] // 2 :] != 0))
 
 
 def _counts(entries: tuple[Shape, ...], pairs: Sequence[tuple[int, int]]) -> np.ndarray:

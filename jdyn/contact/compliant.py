@@ -15,6 +15,7 @@ from jdyn.contact.colliders import Colliders
 from jdyn.contact.compliant_gradients import CompliantGradients, StepRepair
 from jdyn.contact.compliant_steps import CompliantSteps
 from jdyn.contact.contact import Contact, ContactForces, PointForces, TouchingPoints
+from jdyn.contact.directional import Weights
 from jdyn.contact.laws import ContactLaw, HuntCrossley, PointLaw, parting
 from jdyn.contact.materials import (
     Material,
@@ -44,11 +45,12 @@ class CompliantContact(Contact):
 
     Along the normal a law gives the force f by depth and its rate. Friction is μ f v / √(v² + v_s²) against the slip v:
     what sticks creeps, at a speed of v_s tan α / √(μ² − tan² α) on a slope of the angle α. Torques against turning
-    about the normal and against rolling obey the same with lengths in the place of μ. Forces act in the middle between
-    the two surfaces. A step is as long as its errors allow, and ends where the velocity at its start and the last
-    acceleration foretell a touch, with `diffrax.PIDController`, the default. What they do not foretell, since its way
-    turns, is not passed: no step is longer than it takes to reach a shape and half of the way through, at the speed of
-    the step's start. What grazes an edge may lie within a step unseen.
+    about the normal and against rolling obey the same with lengths in the place of μ. Of pairs that have two
+    coefficients along two tangents (`jdyn.Builder.include`), friction is on the ellipse of both. Forces act in the
+    middle between the two surfaces. A step is as long as its errors allow, and ends where the velocity at its start and
+    the last acceleration foretell a touch, with `diffrax.PIDController`, the default. What they do not foretell, since
+    its way turns, is not passed: no step is longer than it takes to reach a shape and half of the way through, at the
+    speed of the step's start. What grazes an edge may lie within a step unseen.
 
     >>> builder = jdyn.Builder("ball")
     >>> builder.add_link("ball", jdyn.Free(), mass=1.0, inertia=4e-3 * jnp.ones(3))
@@ -97,6 +99,7 @@ class CompliantContact(Contact):
     """
 
     stepwise: ClassVar[bool] = False
+    directional: ClassVar[bool] = True
     units: ClassVar[Units] = {"slip_speed": "m/s", "spin_speed": "1/s", "gradient_reach": "m"}
 
     law: ContactLaw = HuntCrossley()
@@ -224,7 +227,7 @@ class CompliantForces(ContactForces):
         self, model: Model, q: Float[Array, " nq"], v: Float[Array, " nv"], known: PointForces
     ) -> tuple[TouchingPoints, Int[np.ndarray, " points"]]:
         here = MovingPoints.at(model, self.colliders, q)
-        points, (stiffness, dissipation, _) = self._touching(here, v), self.materials.at(here.found, here.pairs)
+        points, (stiffness, dissipation, *_) = self._touching(here, v), self.materials.at(here)
         numbers = here.pairs.of_points
         bodies = [jnp.asarray(self.colliders.bodies(side), jnp.int32)[numbers] for side in (0, 1)]
         places = [of_bodies(here.motion.poses, each).translation for each in bodies]
@@ -247,7 +250,7 @@ class CompliantForces(ContactForces):
         """Slopes by which `force` falls with configuration and velocity as long as points and normals stay where they
         are."""
         start = self.detected(model, q)
-        places, numbers = self._places(start.found), self.materials.at(start.found, start.pairs)
+        places, numbers = self._places(start.found), self.materials.at(start)
         turning, moving = start.jacobians()
         J = turning.above(moving) if self.turning else moving
         by_depth, by_twist = jax.vmap(jax.jacfwd(self.point_law.wrench, (1, 2)))(
@@ -274,7 +277,7 @@ class CompliantForces(ContactForces):
         return self._touching(here, v), here.pairs.of_points
 
     def _touching(self, here: MovingPoints, v: Array) -> TouchingPoints:
-        places, numbers = self._places(here.found), self.materials.at(here.found, here.pairs)
+        places, numbers = self._places(here.found), self.materials.at(here)
         twists, zeros = self.point_law.twists(here, v), []
         if self.repair is not None:
             others = places.touch, places.depth, twists, numbers
@@ -306,17 +309,19 @@ class CompliantForces(ContactForces):
 
     def _straight_through(
         self, felt: Scalar, normal: Array, depth: Scalar, twist: Array, stiffness: Scalar, dissipation: Scalar,
-        friction: Array,
+        friction: Array, weights: Weights | None,
     ) -> Float[Array, " k"]:  # fmt: skip
         """The wrench of the depth, with the derivatives of that of the depth that is felt. From a distance they leave
         friction out: steps are not chosen for its slopes, and derivatives would grow without bound."""
         others = twist, stiffness, dissipation
-        wrench = self.point_law.wrench(normal, depth, *others, friction)
+        wrench = self.point_law.wrench(normal, depth, *others, friction, weights)
         if self.gradient_reach is not None:
-            near, far = (self.point_law.wrench(normal, x, *others, jnp.zeros_like(friction)) for x in (depth, felt))
+            near, far = (
+                self.point_law.wrench(normal, x, *others, jnp.zeros_like(friction), None) for x in (depth, felt)
+            )
             soft = wrench + (far - near)
         elif self.repair is not None and self.repair.kink_slopes is not None:
-            soft = self.point_law.wrench(normal, felt, *others, friction)
+            soft = self.point_law.wrench(normal, felt, *others, friction, weights)
         else:
             return wrench
         # The difference is zero, exactly.

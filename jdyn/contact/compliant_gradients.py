@@ -93,7 +93,7 @@ class CompliantGradients(GradientPolicy):
 def _stiffening(forces: Any, model: Model, start: tuple[Array, Array], h: Scalar) -> Stiffening:
     q, v = start
     here, law = forces.detected(model, q), forces.point_law
-    depth, numbers = forces.depths(here), forces.materials.at(here.found, here.pairs)
+    depth, numbers = forces.depths(here), forces.materials.at(here)
     slopes = jax.vmap(jax.jacfwd(law.wrench, 2))(here.normal, depth, law.twists(here, v), *numbers)
     pair = here.pairs.of_points
     return Stiffening(slopes, lighter_masses(model, forces.colliders)[pair] / jnp.abs(h), jnp.asarray(pair))
@@ -107,7 +107,7 @@ def _kink_slopes(
     kinks = _kinks(fixed, *jax.lax.stop_gradient((model, h, start, end)))
     begin = forces.detected(model, q)
     distances, here = begin.found.distance, jax.lax.stop_gradient(begin)
-    numbers = forces.materials.at(here.found, here.pairs)
+    numbers = forces.materials.at(here)
 
     def pressed(depth):
         return jax.vmap(law.wrench)(here.normal, depth, kinks.twists, *numbers)
@@ -121,7 +121,7 @@ def _kinks(forces: Any, model: Model, h: Scalar, start: tuple[Array, Array], end
     before, after = forces.detected(model, start[0]), MovingPoints.at(model, forces.colliders, end[0])
     gaps, normals = (before.distance, after.distance), (before.normal, after.normal)
     twists, pair = (law.twists(before, start[1]), law.twists(after, end[1])), before.pairs.of_points
-    stiffness, *_ = forces.materials.at(before.found, before.pairs)
+    stiffness, *_ = forces.materials.at(before)
     soft = stiffness * h**2 <= SOFT * lighter_masses(model, forces.colliders)[pair]
     known = soft & before.exist & after.exist & jnp.asarray(pair == after.pairs.of_points)
     return Kinks.between(gaps, normals, twists, h, known)

@@ -60,7 +60,7 @@ class CompliantSteps(StepPolicy):
         poses, moved = poses_and_velocities(model, joint_kinematics(model, model.expand(q)), v)
         start = self.start
         depth = -jnp.where(start.apart, jnp.minimum(start.carried(self.colliders, poses), 0), 0)
-        stiffness, dissipation, _ = self.materials.at(start.found, start.pairs)
+        stiffness, dissipation, *_ = self.materials.at(start)
         springs = jnp.sum(self.law.force(depth, jnp.zeros_like(depth), stiffness, dissipation) * depth) / 2
         return springs > energy_of_motion(model, moved, v) + SLOW**2 / 2 * jnp.sum(model.inertias.mass)
 
@@ -78,7 +78,7 @@ class CompliantSteps(StepPolicy):
         arriving = jnp.sqrt(jnp.where(hits, square, 1))
         until = _first_root(gap, speed, growth, arriving, hits)
         fast = jnp.where(began, speed, arriving)
-        stiffness, *_ = self.materials.at(start.found, start.pairs)
+        stiffness, *_ = self.materials.at(start)
         mass = lighter_masses(model, self.colliders)[start.pairs.of_points]
         through = _through(fast, mass, stiffness, self.law.exponent)
         resolved = self._resolved(gap, exists, mass, stiffness)

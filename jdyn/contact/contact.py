@@ -294,11 +294,13 @@ class Contact(eqx.Module):
         stepwise: Whether its forces are stiff for any solver but `jdyn.solvers.ConvexEuler`, which `jdyn.simulate` then
             takes by itself.
         reacts: Whether its forces follow from all others, as those of constraints do.
+        directional: Whether it has friction of pairs that depends on the direction.
         backwards: Whether motions may go backwards in time.
     """
 
     stepwise: ClassVar[bool] = False
     reacts: ClassVar[bool] = False
+    directional: ClassVar[bool] = False
     backwards: ClassVar[bool] = True
 
     @property

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import Structure
 from jdyn.array.dot import dot
+from jdyn.contact.directional import Weights, weighed
 from jdyn.contact.moving_points import MovingPoints
 from jdyn.model import Units
 
@@ -204,28 +205,46 @@ class PointLaw(Structure):
         return twists if self.turning else twists[:, 3:]
 
     def wrench(
-        self, normal: Vector, depth: Scalar, twist: Array, stiffness: Scalar, dissipation: Scalar, friction: Vector
+        self,
+        normal: Vector,
+        depth: Scalar,
+        twist: Array,
+        stiffness: Scalar,
+        dissipation: Scalar,
+        friction: Vector,
+        weights: Weights | None,
     ) -> Float[Array, " k"]:
         """Torque and force on the second shape, by its twist relative to the first one."""
         parting, slip = _parting_and_slip(normal, twist)
         pressing = self.law.force(depth, -parting, stiffness, dissipation)
         sliding, spinning, rolling = friction * pressing
-        force = pressing * normal - sliding * _bounded(slip, self.slip_speed)
+        of_slip, of_roll = (None, None) if weights is None else weights
+        force = pressing * normal - sliding * _bounded(slip, self.slip_speed, of_slip)
         if not self.turning:
             return force
         turning = twist[:3]
         spin = dot(turning, normal) * normal
-        torque = -spinning * _bounded(spin, self.spin_speed) - rolling * _bounded(turning - spin, self.spin_speed)
+        torque = -spinning * _bounded(spin, self.spin_speed)
+        torque = torque - rolling * _bounded(turning - spin, self.spin_speed, of_roll)
         return jnp.concatenate([torque, force])
 
     def friction(
-        self, normal: Vector, depth: Scalar, twist: Array, stiffness: Scalar, dissipation: Scalar, friction: Vector
+        self,
+        normal: Vector,
+        depth: Scalar,
+        twist: Array,
+        stiffness: Scalar,
+        dissipation: Scalar,
+        friction: Vector,
+        weights: Weights | None,
     ) -> tuple[Vector, Scalar]:
         """Direction of friction, with the length that it has as a share of its largest one, and how it falls with slip
-        across that direction [N s/m]."""
+        across that direction at most [N s/m]."""
         parting, slip = _parting_and_slip(normal, twist)
         sliding = friction[0] * self.law.force(depth, -parting, stiffness, dissipation)
-        return _bounded(slip, self.slip_speed), sliding / jnp.sqrt(dot(slip, slip) + self.slip_speed**2)
+        W = None if weights is None else weights.sliding
+        counted = weighed(W, slip)
+        return _bounded(slip, self.slip_speed, W), sliding / jnp.sqrt(dot(counted, counted) + self.slip_speed**2)
 
 
 def _parting_and_slip(normal: Vector, twist: Array) -> tuple[Scalar, Vector]:
@@ -235,6 +254,7 @@ def _parting_and_slip(normal: Vector, twist: Array) -> tuple[Scalar, Vector]:
     return parting, moving - parting * normal
 
 
-def _bounded(x: Array, speed: Scalar) -> Array:
-    """x / √(x² + s²): nearly a unit vector where x is large against s."""
-    return x / jnp.sqrt(dot(x, x) + speed**2)
+def _bounded(x: Array, speed: Scalar, W: Float[Array, "3 3"] | None = None) -> Array:
+    """x / √(x² + s²): nearly a unit vector where x is large against s. With weights W, W times that of W x."""
+    x = weighed(W, x)
+    return weighed(W, x / jnp.sqrt(dot(x, x) + speed**2))

@@ -11,9 +11,9 @@ from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.contact.colliders import Colliders
+from jdyn.contact.directional import Directions, Weights
 from jdyn.contact.laws import ContactLaw
-from jdyn.contact.points import PointPairs
-from jdyn.geometry import Separation
+from jdyn.contact.moving_points import MovingPoints
 from jdyn.model import Scaling, Shape, times
 from jdyn.model.shapes import all_friction
 from jdyn.terminal.messages import short, unknown
@@ -89,17 +89,36 @@ class PairMaterials(NamedTuple):
     Attributes:
         stiffness: [N/mᵉ].
         dissipation: In the law's unit.
-        friction: For sliding [1], turning and rolling [m].
+        friction: For sliding [1], turning and rolling [m]; the larger ones where they depend on the direction.
+        directions: How friction depends on the direction; None where it does not.
     """
 
     stiffness: Float[Array, " pairs"]
     dissipation: Float[Array, " pairs"]
     friction: Float[Array, "pairs 3"]
+    directions: Directions | None
 
-    def at(self, found: Separation, pairs: PointPairs) -> "PairMaterials":
+    def at(self, points: MovingPoints) -> "PointMaterials":
         """Materials of points. A patch is as stiff as its points are together."""
-        stiffness, dissipation, friction = (x[pairs.of_points] for x in self)
-        return PairMaterials(stiffness * found.weight, dissipation, friction)
+        stiffness, dissipation, friction = (x[points.pairs.of_points] for x in self[:3])
+        weights = None if self.directions is None else self.directions.weights(points)
+        return PointMaterials(stiffness * points.found.weight, dissipation, friction, weights)
+
+
+class PointMaterials(NamedTuple):
+    """Numbers of points.
+
+    Attributes:
+        stiffness: [N/mᵉ].
+        dissipation: In the law's unit.
+        friction: For sliding [1], turning and rolling [m]; the larger ones where they depend on the direction.
+        weights: How friction depends on the direction; None where it does not.
+    """
+
+    stiffness: Float[Array, " points"]
+    dissipation: Float[Array, " points"]
+    friction: Float[Array, "points 3"]
+    weights: Weights | None
 
 
 def pair_materials(
@@ -119,7 +138,9 @@ def pair_materials(
     a, b = np.array(colliders.pairs, int).reshape(-1, 2).T
     both = softness[a] + softness[b]
     lost = (softness[a] * dissipation[a] + softness[b] * dissipation[b]) / both
-    return PairMaterials(both**-law.exponent, lost, pair_friction(colliders, [x.friction for x in shapes]))
+    given = [x.friction for x in shapes]
+    directions = Directions.of(_without_given(colliders, given))
+    return PairMaterials(both**-law.exponent, lost, pair_friction(colliders, given), directions)
 
 
 def refuse_rigid_pairs(colliders: Colliders, default: Material, materials: Mapping[str, Material]):
@@ -153,10 +174,15 @@ def resist_turning(colliders: Colliders, default: Material, materials: Mapping[s
 def pair_friction(colliders: Colliders, given: Sequence[Any]) -> Float[Array, "pairs 3"]:
     """The largest of what materials say and of what shapes say that have none, among those of the highest priority;
     that of pairs which have their own, unless a material of one of the two says something."""
-    by_shapes = colliders.without_friction(np.array([friction is not None for friction in given])).pair_friction()
+    by_shapes = _without_given(colliders, given).pair_friction()
     dtype = by_shapes.dtype
     by_materials = jnp.stack([_friction(0.0 if friction is None else friction, dtype) for friction in given])
     return jnp.maximum(by_shapes, colliders.larger(by_materials))
+
+
+def _without_given(colliders: Colliders, given: Sequence[Any]) -> Colliders:
+    """The shapes without the friction that materials say in its place."""
+    return colliders.without_friction(np.array([friction is not None for friction in given]))
 
 
 def of_shape(entry: Shape, default: Any, materials: Mapping[str, Any]) -> Any:

@@ -151,6 +151,14 @@ default of the law.
 A shape with a `margin` (`jdyn.contact.Touching`) touches before its surface does, as if it had a skin: the margins of
 two shapes add up, and what rests stays as far above the ground. Files of MuJoCo have them.
 
+A pair may have two coefficients of sliding friction and two of rolling friction, as `<pair>` of MuJoCo's files has:
+`Builder.include(a, b, friction=(sliding₁, sliding₂, torsional, rolling₁, rolling₂))`. Sliding friction is then on the
+ellipse with these half axes, times the normal force, at the place where it takes the most power: MuJoCo's elliptic
+cone. The two directions are those of MuJoCo's contact frames. They follow from the normal alone, and do not turn with
+bodies: the first is the axis y of the world, or z where the normal is within 60° of y, made perpendicular to the
+normal. On level ground the first coefficient acts along y and the second along x. Only a capsule that lies on a plane
+has the first along its axis. Compliant and convex contact have both; rigid contact has the larger one, and warns.
+
 >>> firm = jdyn.CompliantContact(materials={"ground": jdyn.contact.Material(stiffness=jnp.inf, friction=0.5)})
 
 ## Where shapes touch, and with what forces
@@ -242,8 +250,8 @@ nothing, along motions of constant velocity.
 
 ## What there is not yet
 
-- Friction of rigid contact against turning and rolling, and laws of impact by the path of the impulse beside rest
-  (`jdyn.impact_event` has these laws, one point after another).
+- Friction of rigid contact against turning and rolling, or by direction, and laws of impact by the path of the impulse
+  beside rest (`jdyn.impact_event` has these laws, one point after another).
 - Worlds of many robots: what touches is one model. A robot and free bodies can be one: a builder adds the bodies, as
   in `jdyn.robots.gripper`.
 - Hulls of more than 64 vertices, and meshes with hollows unless `jdyn.contact.decompose` cuts them.

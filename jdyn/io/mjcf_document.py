@@ -34,6 +34,7 @@ from jdyn.model import (
 )
 from jdyn.model.build import FRICTION_SPEED
 from jdyn.model.inertial import central_inertia
+from jdyn.model.shapes import by_direction
 from jdyn.model.vary import joint_geometry, joint_numbers
 from jdyn.spatial import Transform
 from jdyn.terminal.messages import enumerated
@@ -373,9 +374,8 @@ class MjcfDocument:
             if margin := sum(of_names[name] for name in pair):
                 element.set("margin", words(margin))
             if (own := stated.get(frozenset(pair))) is not None:
-                sliding, torsional, rolling = own
                 # All of them count.
-                element.attrib.update(condim="6", friction=words([sliding, sliding, torsional, rolling, rolling]))
+                element.attrib.update(condim="6", friction=words(by_direction(own)))
         self._exclude_neighbours()
 
     def _twin(self, row: int) -> int | None:

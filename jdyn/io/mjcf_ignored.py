@@ -118,13 +118,11 @@ def _of_geoms(t: Translation, key: str, default: float | np.ndarray, geoms: list
 
 
 def _peculiar_pairs(t: Translation) -> list[int]:
-    """Pairs that state more than friction, or friction that depends on the direction."""
+    """Pairs that state more than friction."""
     m = t.m
     margins = np.maximum(m.geom_margin, 0)
     as_others = (
-        ((m.pair_friction[:, 0] == m.pair_friction[:, 1]) | (m.pair_dim < 3))
-        & ((m.pair_friction[:, 3] == m.pair_friction[:, 4]) | (m.pair_dim < 6))
-        & (m.pair_margin == margins[m.pair_geom1] + margins[m.pair_geom2])
+        (m.pair_margin == margins[m.pair_geom1] + margins[m.pair_geom2])
         & (m.pair_gap == 0)
         & (m.pair_adhesion == 0)
         & np.all(m.pair_solref == SOLREF, axis=1)

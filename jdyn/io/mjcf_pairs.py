@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Int
 
-from jdyn.model.shapes import counted
+from jdyn.model.shapes import by_direction, counted
 
 
 class GeomPairs:
@@ -24,7 +24,7 @@ class GeomPairs:
         excluded: Pairs of bodies that may not touch, and of which jdyn has to be told.
         included: Pairs of geoms that may touch, and of which jdyn has to be told.
         friction: Coefficients of sliding, torsional and rolling friction of pairs, where they do not follow from those
-            of the geoms.
+            of the geoms; five of those that depend on the direction.
     """
 
     touching: Bool[np.ndarray, "ngeom ngeom"]
@@ -57,11 +57,11 @@ def _own_friction(m) -> dict[tuple[int, int], np.ndarray]:
     for pair, (a, b) in enumerate(zip(m.pair_geom1.tolist(), m.pair_geom2.tolist(), strict=True)):
         priority = m.geom_priority[[a, b]]
         speaking = np.array([a, b])[priority == np.max(priority)]
-        # MuJoCo has two coefficients each of sliding and rolling friction.
         of_geoms = np.max(m.geom_friction[speaking], axis=0) * counted(np.max(m.geom_condim[speaking]))
-        own = m.pair_friction[pair, [0, 2, 3]] * counted(m.pair_dim[pair])
-        if np.any(own != of_geoms):
-            found[min(a, b), max(a, b)] = own
+        # MuJoCo has two coefficients each of sliding and rolling friction.
+        own = m.pair_friction[pair] * by_direction(counted(m.pair_dim[pair]))
+        if np.any(own != by_direction(of_geoms)):
+            found[min(a, b), max(a, b)] = own if own[0] != own[1] or own[3] != own[4] else own[[0, 2, 3]]
     return found
 
 

@@ -35,6 +35,7 @@ from jdyn.model.shapes import (
     ShapeRole,
     Shapes,
     Touching,
+    alike,
     all_friction,
     condim_of,
 )
@@ -342,7 +343,8 @@ class Builder:
         Args:
             shape_a, shape_b: The shapes.
             friction: Coefficient of sliding friction of this pair [1]; or those of sliding [1], torsional [m] and
-                rolling friction [m]. As the two shapes have it if left out.
+                rolling friction [m]; or five, with two of sliding and two of rolling friction along the two tangents
+                of MuJoCo's contact frames, see `jdyn.guide.contact`. As the two shapes have it if left out.
 
         Raises:
             ValueError: if the friction is no number. `build` says what else is wrong.
@@ -593,9 +595,10 @@ class Builder:
             for name in dict.fromkeys(name for pair in pairs for name in pair if name not in names):
                 self.problem(f"pairs that may touch: {unknown(what, name, names)}")
         for (a, b), friction in self._stated:
-            if friction.shape != (3,) or not np.all(np.isfinite(friction)) or np.any(friction < 0):
+            if friction.shape not in ((3,), (5,)) or not np.all(np.isfinite(friction)) or np.any(friction < 0):
                 self.problem(
-                    f"pair {a!r}, {b!r}: friction is {friction}, expected a number or three, finite and not negative"
+                    f"pair {a!r}, {b!r}: friction is {friction}, expected one, three or five numbers, finite and not "
+                    "negative"
                 )
 
     # Assembly.
@@ -697,7 +700,7 @@ class Builder:
         return Shapes(
             tuple(entries), as_jax(sizes), _transforms(poses, as_jax), as_jax(friction), heights,
             self._excluded_links(frames), tuple(self._included), tuple(pair for pair, _ in self._stated),
-            as_jax([friction for _, friction in self._stated]) if self._stated else None,
+            as_jax(alike([friction for _, friction in self._stated])) if self._stated else None,
             as_jax(margins) if np.any(margins) else None,
         )  # fmt: skip
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from jdyn.array import shaped
 from jdyn.model.joints import Ball, Free, Helical, Joint
 from jdyn.model.model import Limits, Model, checked
+from jdyn.model.shapes import alike
 from jdyn.model.topology import Topology
 from jdyn.model.units import Factor, Scaling, times
 from jdyn.model.values import DIRECTIONS
@@ -116,7 +117,7 @@ def _scaled(model: Model, length: Array, mass: Array, time: Array, similar: bool
             friction=shapes.friction * by_kind,
             heights=tuple(heights * length for heights in shapes.heights),
             margins=None if shapes.margins is None else shapes.margins * length,
-            stated_friction=stated if stated is None else stated * by_kind,
+            stated_friction=stated if stated is None else stated * alike([stated, by_kind])[1],
         )
     return dataclasses.replace(
         model,

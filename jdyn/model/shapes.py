@@ -41,6 +41,16 @@ def all_friction(friction):
     return friction * np.eye(3, dtype=friction.dtype)[0] if friction.shape == () else friction
 
 
+def by_direction(friction):
+    """Coefficients of sliding, torsional and rolling friction, as five with two of sliding and of rolling friction."""
+    return friction if friction.shape[-1] == 5 else friction[..., np.array([0, 0, 1, 2, 2])]
+
+
+def alike(tables):
+    """Coefficients of friction with as many numbers a row in all: three, or five if any has five."""
+    return [by_direction(x) for x in tables] if any(x.shape[-1] == 5 for x in tables) else tables
+
+
 def condim_of(friction) -> int:
     """The `condim` of a shape by its friction: 3 for one number, 6 for three."""
     return 3 if friction.shape == () else 6
@@ -149,7 +159,9 @@ class Shapes(Structure):
         excluded: Pairs of links whose shapes never touch.
         included: Pairs of names of collision shapes that may touch whatever else says that they do not.
         stated: Pairs of names of collision shapes whose friction does not follow from that of the two.
-        stated_friction: A row for each of these: its coefficients, all of which count; None without such pairs.
+        stated_friction: A row for each of these: its coefficients, all of which count; None without such pairs. Rows of
+            five have two of sliding friction, that of torsional friction, and two of rolling friction, along the two
+            tangents of a point of contact.
         margins: How far from the surface of each shape others already touch it [m]; None if no shape has a margin.
     """
 
@@ -161,7 +173,7 @@ class Shapes(Structure):
     excluded: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     included: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     stated: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
-    stated_friction: Float[Array, "k 3"] | None = None
+    stated_friction: Float[Array, "k 3"] | Float[Array, "k 5"] | None = None
     margins: Float[Array, " n"] | None = None
 
     def __len__(self) -> int:
@@ -186,7 +198,7 @@ def joined(tables: Sequence[Shapes]) -> Shapes:
     def stacked(*x: Array) -> Array:
         return jnp.concatenate(x)
 
-    stated = [x.stated_friction for x in tables if x.stated_friction is not None]
+    stated = alike([x.stated_friction for x in tables if x.stated_friction is not None])
     margins = [jnp.zeros_like(x.friction[:, 0]) if x.margins is None else x.margins for x in tables]
     return Shapes(
         entries=sum((x.entries for x in tables), ()),

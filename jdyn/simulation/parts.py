@@ -13,6 +13,7 @@ from jdyn.actuators import Actuator, Actuators
 from jdyn.array import in_type, with_fields
 from jdyn.contact import Contact, ModelSurfaces, ModelSurroundings, colliders
 from jdyn.contact.colliders import Colliders
+from jdyn.contact.directional import warn_of_directions
 from jdyn.control import Constant, Driven
 from jdyn.control.controller import Controller, DynamicController, with_memory
 from jdyn.dynamics import Method
@@ -194,6 +195,7 @@ class Parts(eqx.Module):
                 "ground under it by jdyn.with_ground, or leave contact out"
             )
         self.contact.check(shapes)
+        warn_of_directions(self.contact, shapes)
         return shapes
 
 

@@ -129,6 +129,21 @@ def test_friction_of_a_pair_goes_along_until_a_material_says_otherwise():
     np.testing.assert_allclose(by_names[frozenset(("c", "floor"))], [0.1, 0, 0])
 
 
+def test_friction_of_pairs_by_direction():
+    """Two coefficients each of sliding and rolling friction, as far as the `condim` of the pair has them."""
+    for condim, counted in ((1, [0, 0, 0, 0, 0]), (3, [0.9, 0.4, 0, 0, 0]), (6, [0.9, 0.4, 0.02, 0.003, 0.005])):
+        own = f'<pair geom1="a" geom2="b" condim="{condim}" friction=".9 .4 .02 .003 .005"/>'
+        text = PAIRS.replace('<pair geom1="a" geom2="b" condim="6"/>', own)
+        found = colliders(load_mjcf(text))
+        place = [frozenset(names) for names in found.names].index(frozenset("ab"))
+        sliding, turning, rolling = found.pair_friction()[place]
+        np.testing.assert_allclose([sliding, turning, rolling], [counted[0], counted[2], counted[4]])
+        both = found.pair_directions()
+        assert (both is None) == (condim == 1)
+        if both is not None:
+            np.testing.assert_allclose(both[place], [counted[:2], counted[3:]])
+
+
 def test_friction_of_pairs_is_checked():
     builder = jdyn.Builder("two")
     for name in ("a", "b"):
@@ -137,7 +152,7 @@ def test_friction_of_pairs_is_checked():
     builder.include("a", "b", friction=0.25)
     np.testing.assert_allclose(colliders(builder.build()).pair_friction(), [[0.25, 0, 0]])
     builder.include("a", "b", friction=(1.0, -1.0, 0.0))
-    with pytest.raises(jdyn.ModelError, match=r"pair 'a', 'b': friction is .*, expected a number or three, finite"):
+    with pytest.raises(jdyn.ModelError, match=r"pair 'a', 'b': friction is .*, expected one, three or five numbers"):
         builder.build()
 
 
@@ -151,8 +166,6 @@ def test_friction_of_pairs_is_checked():
         ('solref="0.01 1"', "solref of contacts of geoms knob"),
         ('solimp=".8 .9 .01"', "solimp of contacts of geoms knob"),
         ('solmix="2"', "solmix of contacts of geoms knob"),
-        ('/></body></worldbody><contact><pair name="p" geom1="knob" geom2="floor" friction="1 .5"/></contact>'
-         "<worldbody><body><inertial pos='0 0 0' mass='1' diaginertia='1 1 1'", "properties of contact pairs p"),
     ],
 )  # fmt: skip
 def test_what_contacts_lack_is_named_once(more, said):

@@ -23,6 +23,7 @@ from jdyn.contact.contact import (
 from jdyn.contact.convex.in_planes import split
 from jdyn.contact.convex.lagged import LaggedContact
 from jdyn.contact.convex.turning import Turning
+from jdyn.contact.directional import Weights, weighed_rows
 from jdyn.contact.kinks import Kinks, KinkSlopes
 from jdyn.contact.laws import HuntCrossley, parting
 from jdyn.contact.materials import (
@@ -58,6 +59,8 @@ class ConvexContact(Contact):
     The law is f = k depth (1 − c u)₊ along the normal, where u is the speed apart, and friction up to μ f beside it,
     which holds what sticks: it creeps by less than `slip_speed`, and what slides bears the whole of μ f. Torques
     against turning about the normal and against rolling obey the same with lengths in the place of μ.
+    Of pairs that have two coefficients along two tangents (`jdyn.Builder.include`), friction lies on the ellipse of
+    both.
 
     Each step of `jdyn.solvers.ConvexEuler`, which `jdyn.simulate` takes by itself, finds the velocity at its end as the
     minimum of a strictly convex function. So it is found from any start. Constraints, ends of joints' ranges and dry
@@ -95,6 +98,7 @@ class ConvexContact(Contact):
     """
 
     stepwise: ClassVar[bool] = True
+    directional: ClassVar[bool] = True
     units: ClassVar[Units] = {"slip_speed": "m/s", "spin_speed": "1/s"}
 
     material: Material = Material()
@@ -199,7 +203,7 @@ class ConvexForces(StepwiseForces):
 
     def at_points(self, points: MovingPoints) -> "_Near":
         """Numbers of the law at points."""
-        stiffness, dissipation, friction = self.materials.at(points.found, points.pairs)
+        stiffness, dissipation, friction, weights = self.materials.at(points)
         J_turning, J = points.jacobians()
         return _Near(
             normal=points.normal,
@@ -207,6 +211,7 @@ class ConvexForces(StepwiseForces):
             stiffness=jnp.where(points.exist, stiffness, 0),
             dissipation=dissipation,
             friction=friction,
+            weights=weights,
             size=self.colliders.least_sizes_of_pairs()[points.pairs.of_points],
             slots=points.pairs.slots(self.colliders),
             slip_speed=self.slip_speed,
@@ -284,7 +289,8 @@ class _Near(NamedTuple):
     """Points at which shapes may touch in one configuration; those that do not exist have no stiffness.
 
     Attributes:
-        friction: For sliding [1], turning and rolling [m].
+        friction: For sliding [1], turning and rolling [m]; the larger ones where they depend on the direction.
+        weights: How friction depends on the direction; None where it does not.
         size: The least one of the two shapes [m].
         slots: Places among the points of all pairs.
         slip_speed, spin_speed: Up to which friction holds [m/s, rad/s].
@@ -297,6 +303,7 @@ class _Near(NamedTuple):
     stiffness: Numbers
     dissipation: Numbers
     friction: Float[Array, "points 3"]
+    weights: Weights | None
     size: Numbers
     slots: Slots
     slip_speed: Scalar
@@ -307,10 +314,12 @@ class _Near(NamedTuple):
     def pressing(self, normal: Float[Array, "points 3"], twists: Float[Array, "points 6"]) -> Float[Array, "points 3"]:
         """Force on the second body for each depth where contact begins, with friction [N/m]."""
         apart, slip = split(twists[:, 3:], normal)
+        W = None if self.weights is None else self.weights.sliding
+        slip = weighed_rows(W, slip)
         speed = jnp.maximum(jnp.sqrt(row_dot(slip, slip)), self.slip_speed)
         sliding = self.friction[:, 0] / speed
         pressing = self.stiffness * jnp.maximum(1 - self.dissipation * apart, 0)
-        return pressing[:, None] * (normal - sliding[:, None] * slip)
+        return pressing[:, None] * (normal - sliding[:, None] * weighed_rows(W, slip))
 
     def with_kinks(self, rows: list[Rows], due: Float[Array, "points 3"], met: Float[Array, "points 3"]) -> list[Rows]:
         """Rows with what all points get and those lose that touch: along the normal by the end of the step, beside it,
@@ -360,10 +369,11 @@ class _Near(NamedTuple):
         sliding, spinning, rolling = (h * self.friction * pressed[:, None]).T
         against_sliding = friction(self.J, sliding, self.slip_speed)
         known = (h, self.normal, springs, stiffness, self.dissipation, against_sliding)
-        law = LaggedContact.from_start(*known, start, gained[:, 3:])
+        of_slip, of_roll = (None, None) if self.weights is None else self.weights
+        law = LaggedContact.from_start(*known, start, gained[:, 3:], of_slip)
         laws: list[tuple[ConvexLaw, PointJacobian]] = [(law, self.J)]
         if self.J_turning is not None:
             spin, roll = (friction(self.J_turning, bound, self.spin_speed) for bound in (spinning, rolling))
-            turning = Turning.from_start(self.normal, spin, roll, self.J_turning.velocities(v), gained[:, :3])
+            turning = Turning.from_start(self.normal, spin, roll, self.J_turning.velocities(v), gained[:, :3], of_roll)
             laws.append((turning, self.J_turning))
         return laws

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Scalar
 
 from jdyn.contact.convex.in_planes import Matrices, beside, rise, rubbing_along, split, squares
+from jdyn.contact.directional import weighed_rows
 from jdyn.impulses.friction import Friction, row_dot
 from jdyn.impulses.law import ConvexLaw, Line
 
@@ -21,7 +22,8 @@ class LaggedContact(ConvexLaw):
         γ = n(u_n) normal − bound s / max(|s|, slip),
         n(u_n) = h (force − h stiffness u_n)₊ (damping − dissipation u_n)₊.
 
-    Both parts fall along u, so that −γ is the gradient of a convex function: n is the impulse of Hunt and Crossley's
+    Where friction depends on the direction, its weights W take s to W s, and the second part to W times that. Both
+    parts fall along u, so that −γ is the gradient of a convex function: n is the impulse of Hunt and Crossley's
     law with the depth at the end of the step, and the bound of friction is known from its start.
 
     Source: Castro, Han, Masterjohn, Irrotational contact fields, arXiv 2312.03908, 2023, the lagged model.
@@ -34,7 +36,8 @@ class LaggedContact(ConvexLaw):
         damping: The factor at the end if u is zero.
         dissipation: [s/m].
         sliding: Friction against s.
-        slip: slip₀, that at the end if u is zero [m/s].
+        slip: slip₀, that at the end if u is zero, weighed [m/s].
+        weights: W; None for the same friction in all directions.
         kink: What all points get, and what those lose that press, for derivatives: zero; None where there are none.
     """
 
@@ -46,6 +49,7 @@ class LaggedContact(ConvexLaw):
     dissipation: Points
     sliding: Friction
     slip: Vectors
+    weights: Matrices | None = None
     kink: tuple[Vectors, Vectors] | None = None
 
     @classmethod
@@ -59,6 +63,7 @@ class LaggedContact(ConvexLaw):
         sliding: Friction,
         start: Vectors,
         gained: Vectors,
+        weights: Matrices | None = None,
     ) -> "LaggedContact":
         """Make it of what is known where the step begins.
 
@@ -72,11 +77,13 @@ class LaggedContact(ConvexLaw):
             force: Of the springs at the start, stiffness times depth; negative where shapes are apart [N].
             start: Velocities of b relative to a [m/s].
             gained: By which they grow within the step if nothing accelerates, as points and bodies move [m/s].
+            weights: As above.
         """
         speed, parting = row_dot(start, normal), row_dot(gained, normal)
         force = force - h * stiffness * (speed + parting / 2)
         damping = 1 - dissipation * (speed + parting)
-        return cls(h, normal, force, stiffness, damping, dissipation, sliding, beside(start + gained, normal))
+        slip = weighed_rows(weights, beside(start + gained, normal))
+        return cls(h, normal, force, stiffness, damping, dissipation, sliding, slip, weights)
 
     def sticks(self, u: Vectors) -> Sticking:
         return self.sliding.sticks(self._slip(u))
@@ -88,10 +95,10 @@ class LaggedContact(ConvexLaw):
         return self.sliding.true_share(self._slip(u))
 
     def reverses(self, u: Vectors, du: Vectors, sticking: Sticking) -> Sticking:
-        return self.sliding.reverses(self._slip(u), split(du, self.normal)[1], sticking)
+        return self.sliding.reverses(self._slip(u), self._beside(du), sticking)
 
     def predicted_shares(self, u: Vectors, du: Vectors, sticking: Sticking, shares: Vectors) -> Vectors:
-        return self.sliding.predicted_shares(self._slip(u), split(du, self.normal)[1], sticking, shares)
+        return self.sliding.predicted_shares(self._slip(u), self._beside(du), sticking, shares)
 
     def share_errors(self, u: Vectors, shares: Vectors) -> tuple[Points, Points]:
         return self.sliding.share_errors(self._slip(u), shares)
@@ -102,7 +109,8 @@ class LaggedContact(ConvexLaw):
 
     def impulse(self, u: Vectors, sticking: Sticking) -> Vectors:
         pressed, _ = self._pressed(row_dot(u, self.normal))
-        gamma = pressed[:, None] * self.normal + self.sliding.impulse(self._slip(u), sticking)
+        rubbed = weighed_rows(self.weights, self.sliding.impulse(self._slip(u), sticking))
+        gamma = pressed[:, None] * self.normal + rubbed
         if self.kink is None:
             return gamma
         due, met = self.kink
@@ -111,17 +119,23 @@ class LaggedContact(ConvexLaw):
     def slope(self, u: Vectors, sticking: Sticking, shares: Vectors) -> Matrices:
         _, fall = self._pressed(row_dot(u, self.normal))
         rubbed = rise(self.sliding, self.normal, self._slip(u), sticking, shares)
+        if self.weights is not None:
+            rubbed = self.weights @ rubbed @ self.weights
         return fall[:, None, None] * squares(self.normal) + rubbed
 
     def line_derivatives(self, u: Vectors, w: Vectors) -> Line:
-        w_normal, w_beside = split(w, self.normal)
+        w_normal, w_beside = row_dot(w, self.normal), self._beside(w)
         pressed, fall = self._pressed(row_dot(u, self.normal))
         pressing = Line(-jnp.sum(pressed * w_normal), jnp.sum(fall * w_normal**2))
         return pressing + rubbing_along(self.sliding, self.normal, self._slip(u), w_beside)
 
     def _slip(self, u: Vectors) -> Vectors:
         # Of the change alone, so that rounding of the speed along the normal does not move what sticks.
-        return self.slip + split(u, self.normal)[1]
+        return self.slip + self._beside(u)
+
+    def _beside(self, u: Vectors) -> Vectors:
+        """What counts of u beside the normal."""
+        return weighed_rows(self.weights, split(u, self.normal)[1])
 
     def _pressed(self, speed: Points) -> tuple[Points, Points]:
         """n, and how it falls with the change of the speed."""

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jdyn.contact.convex.in_planes import Matrices, beside, rise, rubbing_along, split, squares
+from jdyn.contact.directional import weighed_rows
 from jdyn.impulses.friction import Friction, clipped, row_dot
 from jdyn.impulses.law import ConvexLaw, Line
 
@@ -26,7 +27,9 @@ class Turning(ConvexLaw):
     Attributes:
         normal: Unit vectors from a to b.
         spinning, rolling: Friction.
-        spin, roll: Angular velocities about the normal and beside it at the end if u is zero [rad/s].
+        spin, roll: Angular velocities about the normal and beside it at the end if u is zero, that beside it weighed
+            [rad/s].
+        weights: Weights of rolling by its direction; None where it does not matter.
     """
 
     normal: Vectors
@@ -34,16 +37,23 @@ class Turning(ConvexLaw):
     rolling: Friction
     spin: Vectors
     roll: Vectors
+    weights: Matrices | None = None
 
     @classmethod
     def from_start(
-        cls, normal: Vectors, spinning: Friction, rolling: Friction, start: Vectors, gained: Vectors
+        cls,
+        normal: Vectors,
+        spinning: Friction,
+        rolling: Friction,
+        start: Vectors,
+        gained: Vectors,
+        weights: Matrices | None = None,
     ) -> "Turning":
         """Make it of angular velocities where the step begins, and of how they grow within it if nothing
         accelerates."""
         turning = start + gained
         spin = row_dot(turning, normal)[:, None] * normal
-        return cls(normal, spinning, rolling, spin, beside(turning, normal))
+        return cls(normal, spinning, rolling, spin, weighed_rows(weights, beside(turning, normal)), weights)
 
     def sticks(self, u: Vectors) -> Sticking:
         return self._both(Friction.sticks, u)
@@ -64,7 +74,8 @@ class Turning(ConvexLaw):
         return self._both(Friction.share_errors, u, shares)
 
     def impulse(self, u: Vectors, sticking: Sticking) -> Vectors:
-        return jnp.sum(self._both(Friction.impulse, u, sticking), axis=0)
+        spinning, rolling = self._both(Friction.impulse, u, sticking)
+        return spinning + weighed_rows(self.weights, rolling)
 
     def slope(self, u: Vectors, sticking: Sticking, shares: Shares) -> Matrices:
         spin, roll = self._turning(u)
@@ -72,6 +83,8 @@ class Turning(ConvexLaw):
         bent = jnp.where(sticking[0], 1, 1 - row_dot(clipped(shares[0]), self.spinning.share(spin, sticking[0])))
         spinning = self.spinning.steepness(spin, sticking[0]) * jnp.maximum(bent, 0)
         rolling = rise(self.rolling, self.normal, roll, sticking[1], shares[1])
+        if self.weights is not None:
+            rolling = self.weights @ rolling @ self.weights
         return spinning[:, None, None] * squares(self.normal) + rolling
 
     def line_derivatives(self, u: Vectors, w: Vectors) -> Line:
@@ -93,4 +106,4 @@ class Turning(ConvexLaw):
 
     def _split(self, u: Vectors) -> tuple[Vectors, Vectors]:
         speed, beside = split(u, self.normal)
-        return speed[:, None] * self.normal, beside
+        return speed[:, None] * self.normal, weighed_rows(self.weights, beside)
