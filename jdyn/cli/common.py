@@ -33,11 +33,16 @@ def load_robot(options, srdf: str | None = None) -> Model:
     return jdyn.load(options.robot, floating_base=options.floating_base, package_dirs=options.package_dir, srdf=srdf)
 
 
+def load_all(options, srdf: str | None = None) -> System:
+    """All of the robot's file."""
+    return jdyn.load_system(
+        options.robot, floating_base=options.floating_base, package_dirs=options.package_dir, srdf=srdf
+    )
+
+
 def load_scene(options) -> System:
     """All of the robot's file, with the contact and the limits that words ask for."""
-    system = jdyn.load_system(
-        options.robot, floating_base=options.floating_base, package_dirs=options.package_dir, srdf=options.srdf
-    )
+    system = load_all(options, options.srdf)
     touch = system.contact
     if options.contact is not None or options.ground is not None:
         word = options.contact or "compliant"

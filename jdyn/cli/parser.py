@@ -80,8 +80,8 @@ Each command explains itself: jdyn sweep --help"""
 
 # What `jdyn COMMAND --help` says.
 LESSONS = {
-    "info": """What a robot is made of: bodies, joints, masses, limits, doubtful numbers, and the condition of its mass
-matrix.""",
+    "info": """What a robot is made of: bodies, joints, masses, limits, doubtful numbers, the condition of its mass
+matrix, and what else its file has: actuators, sensors, contact.""",
     "simulate": """Let a robot move, or hold its joints where they start, and print its energy at the start and at the
 end. Joints stop at the ends of their ranges, which takes energy. Motors and servos of a file get the commands of
 --ctrl. Shapes touch ground and obstacles of a file, and those of --ground.""",

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jdyn
+from jdyn.actuators import Actuators
 from jdyn.cli.common import (
     compiling,
     deepest,
@@ -17,7 +18,7 @@ from jdyn.cli.common import (
     draw_motion,
     holding,
     listed,
-    load_robot,
+    load_all,
     load_scene,
     on_ground,
     start_of,
@@ -30,11 +31,12 @@ from jdyn.cli.view import view
 from jdyn.compile.kept_programs import kept_programs, programs_made_anew
 from jdyn.model import ModelWarning
 from jdyn.simulation import Result, SimulationError
+from jdyn.simulation.parts import without_commands
 from jdyn.studies.cloutier1995 import EVALUATIONS, Fall, condition_numbers, fall, heavier_tips, thesis_family
 from jdyn.studies.prrr.prrr import prrr
 from jdyn.studies.prrr.prrrfdt import prrrfdt
 from jdyn.sweep import random_start
-from jdyn.terminal.messages import readable
+from jdyn.terminal.messages import enumerated, readable
 from jdyn.terminal.tables import print_table
 from jdyn.view import plots
 
@@ -82,7 +84,8 @@ def info(options):
     """Print the parts of a robot."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ModelWarning)
-        model = load_robot(options)
+        system = load_all(options)
+    model = system.model
     topology = model.topology
     print(f"{model.name}: {model.nb} bodies, {model.nv} degrees of freedom, {model.nq} coordinates")
     print(f"total mass {float(jnp.sum(model.inertias.mass)):.6g} kg, gravity {listed(model.gravity)} m/s²\n")
@@ -114,8 +117,34 @@ def info(options):
             f"condition number of the mass matrix: {conditions[0]:.4g} in the neutral configuration, "
             f"{conditions[1:].min():.4g} to {conditions[1:].max():.4g} in {len(conditions) - 1} random ones"
         )
+    _print_parts(system)
     messages = [str(warning.message) for warning in caught]
     print("warnings: none" if not messages else "\n".join(["warnings:", *(f"  {message}" for message in messages)]))
+
+
+def _print_parts(system: jdyn.System):
+    """Print what a system has beside its model."""
+    names = {
+        "actuators": Actuators(system.actuators).names,
+        "sensors": [sensor.name for sensor in system.sensors],
+        "force elements": [type(element).__name__ for element in system.elements],
+        "constraints": [
+            f"{type(each).__name__} of {' and '.join((*each.frames, *each.joints))}" for each in system.constraints
+        ],
+        "configurations": list(system.configurations),
+    }
+    also = {"contact of shapes": system.contact, "ends of joints' ranges": system.joint_limits}
+    lines = [f"{what}: {enumerated(known)}" for what, known in names.items() if known]
+    lines += [", ".join(what for what, part in also.items() if part is not None)]
+    if any(lines):
+        print(
+            "\n".join(
+                [
+                    "all that is above is jdyn.load's; jdyn.load_system has besides:",
+                    *(f"  {line}" for line in lines if line),
+                ]
+            )
+        )
 
 
 def _range(topology, body) -> slice:
@@ -140,6 +169,8 @@ def simulate(options):
     saveat = jnp.linspace(0, options.t1, ROWS, dtype=model.dtype)
     if options.hold:
         system = system.but(actuators=(), controller=holding(model, q0))
+    if options.ctrl is None and (silent := without_commands(system)):
+        print(f"{silent}; --ctrl gives others")
     if options.ctrl is not None:
         if not system.actuators:
             raise ValueError(f"--ctrl: {model.name!r} has no actuators")

@@ -172,20 +172,28 @@ def _ignored_of_tendons(t: Translation) -> list[str]:
 
 
 def _actuators(t: Translation) -> list[str]:
-    others = [i for i in range(t.m.nactuator) if t.is_active(i) and i not in t.plain_motors]
-    how = "; jdyn.load_system reads actuators"
-    return [*_some("actuators that are not plain motors", (t.name("actuator", i) for i in others), how), *_loads(t)]
+    read, others = ([i for i in which if i not in t.plain_motors] for which in read_actuators(t))
+    how = "; jdyn.load_system reads them"
+    return [
+        *_some("actuators that are not plain motors", (t.name("actuator", i) for i in read), how),
+        *_some("actuators", _with_reasons(t, others)),
+        *_loads(t),
+    ]
+
+
+def _with_reasons(t: Translation, actuators: list[int]) -> list[str]:
+    """Names of actuators that are not read, each with the part of it that is not."""
+    return [f"{t.name('actuator', i)} ({unread_part(t, i)})" for i in actuators]
 
 
 def _unread_actuators(t: Translation) -> list[str]:
     m, (read, others) = t.m, read_actuators(t)
-    names = (f"{t.name('actuator', i)} ({unread_part(t, i)})" for i in others)
     early = (t.name("actuator", i) for i in read if m.actuator_actearly[i])
     late = (t.name("actuator", i) for i in read if m.actuator_delay[i])
     limited = {int(m.actuator_trnid[i, 0]) for i in read if limits_of_joint(t, i)}
     shared = (t.joints[j] for j in _where(m.jnt_actfrclimited) if j not in limited)
     return [
-        *_some("actuators", names),
+        *_some("actuators", _with_reasons(t, others)),
         *_some("actearly of actuators", early),
         *_some(
             "delay of actuators",

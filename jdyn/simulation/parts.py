@@ -22,7 +22,7 @@ from jdyn.model import Constraint, Model, checked
 from jdyn.sensors import Sensor
 from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.state import ControllerMemory, ElementStates, State, starting
-from jdyn.terminal.messages import short, unknown
+from jdyn.terminal.messages import enumerated, short, unknown
 from jdyn.transmissions import NoSurfaces, Surfaces
 
 
@@ -197,6 +197,13 @@ class Parts(eqx.Module):
         self.contact.check(shapes)
         warn_of_directions(self.contact, shapes)
         return shapes
+
+
+def without_commands(system: Parts) -> str:
+    """A remark on a system whose actuators nobody commands; empty for others."""
+    if system.controller is not None or not system.actuators:
+        return ""
+    return f"no controller, so the commands of {enumerated(Actuators(system.actuators).names)} are zero"
 
 
 S = TypeVar("S", bound=Parts)

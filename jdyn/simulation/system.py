@@ -26,7 +26,8 @@ class System(Parts):
     Attributes:
         model: The mechanism.
         controller: `controller(t, q, v) -> tau`, or a `jdyn.control.DynamicController` with a memory; no torque if
-            None. Where there are actuators it gives their commands, in their order.
+            None. Where there are actuators it gives their commands, in their order; zeros if None, which a trajectory
+            says where it is printed.
         actuators: Motors, servos and muscles between the controller and the mechanism, such as
             `jdyn.actuators.PositionServo("elbow", kp=100.0)`; if there are none, the controller acts itself.
         contact: How shapes of the model push each other where they touch, `jdyn.CompliantContact()` or

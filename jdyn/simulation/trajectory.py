@@ -25,7 +25,7 @@ from jdyn.io.archive import load_archive, save_archive
 from jdyn.model import Model, checked
 from jdyn.simulation.energy_control import mechanical_energy
 from jdyn.simulation.interpolation import hermite, linear
-from jdyn.simulation.parts import Known
+from jdyn.simulation.parts import Known, without_commands
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.saved import misfit
 from jdyn.simulation.sensing import of_all_pairs, use_actuators, use_forces, values_under
@@ -108,11 +108,12 @@ class Trajectory(eqx.Module):
     known: Known[System] | None = None
 
     def __repr__(self) -> str:
-        """Say what it is of, not all of its numbers."""
+        """Say what it is of, not all of its numbers, and if nobody commanded the actuators."""
         name = "an unknown system" if self.known is None else repr(self.system.model.name)
         *lanes, rows, nq = jnp.shape(self.q)
         batch = f"{' x '.join(map(str, lanes))} lanes of " if lanes else ""
-        return f"<Trajectory of {name}: {batch}{rows} rows of {nq} coordinates>"
+        silent = None if self.known is None else without_commands(self.system)
+        return f"<Trajectory of {name}: {batch}{rows} rows of {nq} coordinates{f'; {silent}' if silent else ''}>"
 
     @property
     def system(self) -> System:

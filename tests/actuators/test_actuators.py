@@ -357,3 +357,14 @@ def test_orientations_have_finite_slopes():
     with pytest.raises(ValueError, match=r"BallOrientation: expected a ball joint, got 'shaft', a Continuous"):
         wrong = jdyn.System(WHEEL, actuators=[OrientationServo(BallOrientation("shaft"), kp=1.0)])
         wrong.step(wrong.state())
+
+
+def test_a_printed_motion_says_that_nobody_commanded():
+    servo = jdyn.actuators.PositionServo("joint1", kp=50.0, kd=10.0, name="servo")
+    system = jdyn.System(jdyn.load("pendulum"), actuators=[servo])
+    told = system.but(controller=jdyn.control.Constant(jnp.zeros(1)))
+    silent, commanded, bare = (
+        repr(jdyn.simulate(each, each.state(), 0.01)) for each in (system, told, system.but(actuators=()))
+    )
+    assert silent.endswith("coordinates; no controller, so the commands of servo are zero>")
+    assert commanded.endswith("coordinates>") and bare.endswith("coordinates>")

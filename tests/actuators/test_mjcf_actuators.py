@@ -355,7 +355,7 @@ def test_what_is_not_read_is_named():
     # Two act on joint a, so that its limit is no longer that of one.
     assert "limits of the force of all actuators of joints a" in message
     assert len(system.actuators) == 13
-    with pytest.warns(jdyn.ModelWarning, match="jdyn.load_system reads actuators"):
+    with pytest.warns(jdyn.ModelWarning, match=r"more; jdyn\.load_system reads them"):
         jdyn.load(KINDS)
     drives = DRIVES.replace(
         "</actuator>",

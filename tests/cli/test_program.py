@@ -57,6 +57,20 @@ def test_info_lists_warnings_and_limits_of_a_file(tmp_path, capsys):
     assert "exceeds the sum of the other two" in out.partition("warnings:")[2]
 
 
+def test_info_says_what_is_loaded_besides_the_model(tmp_path, capsys):
+    (tmp_path / "arm.xml").write_text("""<mujoco><worldbody>
+      <body><joint name="hinge" axis="0 1 0" range="-90 90"/><geom type="capsule" size=".05" fromto="0 0 0 0 0 -.5"/>
+        <site name="tip"/></body></worldbody>
+      <actuator><position name="servo" joint="hinge"/><general name="odd" joint="hinge" gaintype="user"/></actuator>
+      <sensor><gyro name="spin" site="tip"/></sensor><keyframe><key name="home" qpos="1"/></keyframe></mujoco>""")
+    assert main(["info", "arm.xml"]) == 0
+    parts, _, warned = capsys.readouterr().out.partition("jdyn.load_system has besides:")[2].partition("warnings:")
+    lines = ["actuators: servo", "sensors: spin", "configurations: qpos0, home", "ends of joints' ranges"]
+    assert parts.strip().splitlines() == [lines[0], *("  " + line for line in lines[1:])]
+    # What is loaded is none of what is not simulated.
+    assert "actuators odd (user)" in warned and not any(name in warned for name in ("servo", "spin"))
+
+
 @pytest.mark.slow
 def test_simulate_keeps_energy_and_draws(tmp_path, capsys):
     words = ["simulate", "pendulum", "--t1", "1", "--q0", "1.5", "--plot", "motion.png", "--movie", "motion.gif"]
@@ -131,11 +145,14 @@ def test_servos_of_a_file_get_commands(tmp_path, capsys):
     (tmp_path / "arm.xml").write_text("""<mujoco><option gravity="0 0 0"/><worldbody><body>
       <joint name="hinge" axis="0 1 0" damping="1"/><geom type="capsule" size=".05" fromto="0 0 0 0 0 -.5"/></body>
       </worldbody><actuator><position joint="hinge" kp="50" kv="5"/></actuator></mujoco>""")
-    ends = []
+    ends, said = [], []
     for words in ([], ["--ctrl", "0.7"]):
         assert main(["simulate", "arm.xml", "--t1", "3", *words]) == 0
-        ends.append(float(re.search(r"q\(t1\) = (\S+)", capsys.readouterr().out).group(1)))
+        out = capsys.readouterr().out
+        ends.append(float(re.search(r"q\(t1\) = (\S+)", out).group(1)))
+        said.append("no controller, so the commands of actuator0 are zero; --ctrl gives others\n" in out)
     np.testing.assert_allclose(ends, [0, 0.7], atol=1e-3)
+    assert said == [True, False]
     assert main(["simulate", "pendulum", "--ctrl", "1"]) == 1
     assert "--ctrl: 'pendulum' has no actuators" in capsys.readouterr().err
 
