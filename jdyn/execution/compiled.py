@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,7 +20,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # For programs that run once: XLA's optimiser would take longer than it saves.
-compiled_once = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+_ONCE = {"xla_backend_optimization_level": 0}
+compiled_once = functools.partial(jax.jit, compiler_options=_ONCE)
+# Rows of a motion up to which that is so.
+FEW_ROWS = 20_000
 
 
 def precise(function: Callable[P, R]) -> Callable[P, R]:
@@ -127,6 +131,27 @@ def _program(function):
     # The name by which profiles and jaxprs call it.
     program.__name__ = program.__qualname__ = function.__name__
     return jax.jit(program, static_argnums=(0, 1))
+
+
+def compiled_for_rows(function: Callable[P, R], rows: Callable[..., int]) -> Callable[P, R]:
+    """`function`, compiled by `equinox.filter_jit`: as a program that runs once where it is called alone for few rows,
+    else as any other. Within another program XLA takes no options of its own.
+
+    Args:
+        function: The function.
+        rows: Number of rows, by the same arguments.
+    """
+    with_options: Any = functools.partial(eqx.filter_jit, compiler_options=_ONCE)
+    often, once = eqx.filter_jit(function), with_options(function)
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        # While a program is traced, constants are traced as well.
+        leaves = jax.tree.leaves((args, kwargs, jnp.zeros(())))
+        alone = not any(isinstance(leaf, Tracer) for leaf in leaves)
+        return (once if alone and rows(*args, **kwargs) <= FEW_ROWS else often)(*args, **kwargs)
+
+    return called
 
 
 def widest(tree):

@@ -10,8 +10,9 @@ from jaxtyping import Array, Float, Scalar
 
 from jdyn.array import in_type
 from jdyn.constraints import constrained_dynamics, forces_on_bodies
-from jdyn.contact import PointForces, generalized_forces
+from jdyn.contact import PointForces
 from jdyn.control import Driven
+from jdyn.control.controller import with_memory
 from jdyn.dynamics import Kinematics
 from jdyn.execution.compiled import precise, uncollected
 from jdyn.model import checked
@@ -65,35 +66,15 @@ def values(
         known: Contact forces at points.
         around: Collision shapes; None where no sensor looks at them.
     """
-    tau, contact = None, of_all_pairs(field.contact)
-    field = dataclasses.replace(field, contact=contact)
-    if use_forces(sensors):
-        others = field if known is None else dataclasses.replace(field, contact=None)
-        tau = others.force(t, y)
-        if contact is not None and known is not None:
-            tau = tau + generalized_forces(contact, field.model, y.q, y.v, known)
-    return values_under(sensors, field, t, y, known, tau, around)
-
-
-def values_under(
-    sensors: Sequence[Sensor],
-    field: VectorField,
-    t: Scalar,
-    y: State,
-    known: PointForces | None,
-    tau: Float[Array, " nv"] | None,
-    around: Surroundings | None,
-) -> Values:
-    """The same, with the generalized forces of all but constraints and rigid contact; None where no sensor uses
-    forces."""
+    field = dataclasses.replace(field, contact=of_all_pairs(field.contact))
     reading = Reading(t, Kinematics.of(field.model, y.q, y.v), parts=y.parts, surroundings=around)
     outputs = None
     if isinstance(field.controller, Driven) and (use_actuators(sensors) or use_forces(sensors)):
         outputs = _outputs(field.controller, t, y)
     if outputs is not None and use_actuators(sensors):
         reading = dataclasses.replace(reading, actuators=outputs)
-    if tau is not None and use_forces(sensors):
-        reading = _with_forces(reading, field, y, known, tau, outputs)
+    if use_forces(sensors):
+        reading = _with_forces(reading, field, y, known, outputs)
     return {sensor.name: sensor.value(reading) for sensor in in_type(tuple(sensors), y.q.dtype)}
 
 
@@ -114,12 +95,21 @@ def _outputs(driven: Driven, t: Scalar, y: State) -> ActuatorReadings:
     return ActuatorReadings(names, travels.lengths, travels.velocities, forces, travels.generalized(forces), counts)
 
 
-def _with_forces(reading, field, y, known, tau, outputs):
+def _with_forces(reading, field, y, known, outputs):
     """The reading with accelerations and forces, those of actuators among them."""
-    model, t = field.model, reading.t
-    on_bodies = field.elements.on_bodies(t, reading.kinematics, y.parts.get(ElementStates.part))
-    if outputs is not None:
-        on_bodies = on_bodies + field.controller.on_bodies(reading.kinematics, outputs.forces)
+    model, t, kinematics = field.model, reading.t, reading.kinematics
+    loads, contact = None, field.contact
+    on_bodies = field.elements.on_bodies(t, kinematics, y.parts.get(ElementStates.part))
+    others = dataclasses.replace(field, contact=None)
+    if outputs is None:
+        tau = others.force(t, y)
+    else:
+        tau = outputs.generalized + dataclasses.replace(others, controller=with_memory(None)).force(t, y)
+        on_bodies = on_bodies + field.controller.on_bodies(kinematics, outputs.forces)
+    if contact is not None and not contact.reacts:
+        # Points are found once, for their forces and for what these do together.
+        loads = _loads(contact, model, y, known)
+        tau = tau + kinematics.generalized(loads.on_bodies(kinematics.poses))
     if field.constraints:
         total = tau + field.reacting_force(model, t, y, tau)
         found = constrained_dynamics(model, field.constraints, y.q, y.v, total, t=t, method=field.method)
@@ -127,9 +117,8 @@ def _with_forces(reading, field, y, known, tau, outputs):
         on_bodies = on_bodies + forces_on_bodies(model, field.constraints, t, y.q, y.v, found.multipliers)
     else:
         a, _ = field.accelerations(model, t, y, tau)
-    if field.contact is not None and field.contact.reacts:
-        known = field.contact_reaction(model, t, y, tau).points
-    loads = None if field.contact is None else _loads(field.contact, model, y, known)
+    if contact is not None and contact.reacts:
+        loads = _loads(contact, model, y, field.contact_reaction(model, t, y, tau).points)
     return dataclasses.replace(reading, a=a, tau=tau, on_bodies=on_bodies, contacts=loads)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import warnings
 from typing import TYPE_CHECKING, Any, Self
@@ -21,6 +22,7 @@ from jdyn.control import Constant
 from jdyn.control.controller import with_memory
 from jdyn.dynamics import forward_kinematics, momentum
 from jdyn.elements import Elements
+from jdyn.execution.compiled import compiled_for_rows
 from jdyn.io.archive import load_archive, save_archive
 from jdyn.model import Model, checked
 from jdyn.simulation.energy_control import mechanical_energy
@@ -28,7 +30,7 @@ from jdyn.simulation.interpolation import hermite, linear
 from jdyn.simulation.parts import Known, without_commands
 from jdyn.simulation.result import succeeded
 from jdyn.simulation.saved import misfit
-from jdyn.simulation.sensing import of_all_pairs, use_actuators, use_forces, values_under
+from jdyn.simulation.sensing import of_all_pairs, use_actuators, use_forces, values
 from jdyn.simulation.sensor_memory import sampled, shown_in_rows
 from jdyn.simulation.state import ControllerMemory, ElementStates, State
 from jdyn.simulation.system import System
@@ -193,7 +195,7 @@ class Trajectory(eqx.Module):
         if self.system.contact is None:
             raise ValueError("contacts: shapes of this system do not touch; simulate it with contact=...")
         known = _reactions(self, self._forces()) if self.system.contact.reacts else self.contact_forces
-        return _at_contacts(named_contacts, self, known)
+        return _at_contacts(self, named_contacts, known)
 
     @property
     def sensors(self) -> dict[str, Float[Array, "*rows"]]:
@@ -214,7 +216,7 @@ class Trajectory(eqx.Module):
             tau = self._rows(pushed, self.ts, self.q, self.v, self._element_states, tau)
         if system.contact is None or system.contact.reacts:
             return tau
-        return tau + _at_contacts(generalized_forces, self, self.contact_forces)
+        return tau + _at_contacts(self, generalized_forces, self.contact_forces)
 
     @property
     def _element_states(self) -> list[Array]:
@@ -398,9 +400,12 @@ def _check_parts(problem, expected, found):
         raise ValueError(f"{problem} of shapes {there}, got {shapes}")
 
 
-# One program: operation by operation, hundreds would be compiled.
-@eqx.filter_jit
-def _at_contacts(function, motion, known):
+# Programs of all rows: operation by operation, hundreds would be compiled.
+_program: Any = functools.partial(compiled_for_rows, rows=lambda motion, *_: motion.ts.size)
+
+
+@_program
+def _at_contacts(motion, function, known):
     def at(system, q, v, known):
         forces = of_all_pairs(system.contact.between(colliders(system.model)))
         return function(forces, system.model.without_shapes(), q, v, known)
@@ -408,7 +413,7 @@ def _at_contacts(function, motion, known):
     return motion._rows(at, motion.q, motion.v, known)
 
 
-@eqx.filter_jit
+@_program
 def _reactions(motion, tau):
     """Forces of rigid contact at all points in every row, by the generalized forces of all others."""
 
@@ -420,27 +425,28 @@ def _reactions(motion, tau):
     return motion._rows(at, motion.ts, motion.q, motion.v, tau)
 
 
-@eqx.filter_jit
+@_program
 def _sensed(motion):
-    def in_row(system, t, q, v, parts, known, commands, tau):
-        model, elements, contact = system.model.without_shapes(), Elements(system.elements), system.contact
+    def in_row(system, t, q, v, parts, known, commands):
+        model, elements, contact, stops = system.model.without_shapes(), Elements(system.elements), system.contact, None
         if elements.each:
             states = _known_states(elements, model, t, q, v, jax.tree.leaves(parts.get(ElementStates.part)))
             parts = parts | {ElementStates.part: states}
         if contact is not None:
             contact = contact.between(colliders(system.model))
+        if system.joint_limits is not None:
+            stops = system.joint_limits.stops(model)
         controller = with_memory(None)
-        if system.actuators and (use_actuators(system.sensors) or use_forces(system.sensors)):
+        if use_actuators(system.sensors) or use_forces(system.sensors):
             remembered = jax.tree.leaves(parts.get(ControllerMemory.part))
             controller, memory = _driver(system, t, q, v, remembered, commands)
             parts = parts | {ControllerMemory.part: memory}
         field = VectorField(
-            model, controller, system.method, constraints=system.constraints, contact=contact, elements=elements
+            model, controller, system.method, stops, system.constraints, contact=contact, elements=elements
         )
-        return values_under(system.sensors, field, t, State(q, v, parts), known, tau, system.around())
+        return values(system.sensors, field, t, State(q, v, parts), known, system.around())
 
-    tau = motion._forces() if use_forces(motion.system.sensors) else None
-    rows = motion.ts, motion.q, motion.v, motion.parts, motion.contact_forces, motion.commands, tau
+    rows = motion.ts, motion.q, motion.v, motion.parts, motion.contact_forces, motion.commands
     measured = motion._rows(in_row, *rows)
 
     def in_lane(system, ts, measured):
