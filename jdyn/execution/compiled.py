@@ -141,8 +141,9 @@ def compiled_for_rows(function: Callable[P, R], rows: Callable[..., int]) -> Cal
         function: The function.
         rows: Number of rows, by the same arguments.
     """
-    with_options: Any = functools.partial(eqx.filter_jit, compiler_options=_ONCE)
-    often, once = eqx.filter_jit(function), with_options(function)
+    # Types of its options are unknown.
+    program: Any = eqx.filter_jit
+    often, once = program(function), program(function, compiler_options=_ONCE)
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
