@@ -36,7 +36,7 @@ Matrix = Float[Array, "3 3"]
 
 
 class Weights(NamedTuple):
-    """How much motion beside the normal counts in each direction, a symmetric matrix W of each point.
+    """Weights of motion beside the normal by its direction, a symmetric matrix W of each point.
 
     By the slip s, friction is −μ f W w / |w| with w = W s, where μ is the larger one of the two coefficients and f the
     normal force: its components are on the ellipse whose half axes are μ₁ f and μ₂ f, and it takes the most power.

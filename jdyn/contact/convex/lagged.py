@@ -134,7 +134,7 @@ class LaggedContact(ConvexLaw):
         return self.slip + self._beside(u)
 
     def _beside(self, u: Vectors) -> Vectors:
-        """What counts of u beside the normal."""
+        """Part of u beside the normal, as far as it counts."""
         return weighed_rows(self.weights, split(u, self.normal)[1])
 
     def _pressed(self, speed: Points) -> tuple[Points, Points]:
