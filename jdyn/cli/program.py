@@ -19,6 +19,7 @@ from jdyn.cli.common import (
     holding,
     listed,
     load_all,
+    load_robot,
     load_scene,
     on_ground,
     start_of,
