@@ -25,6 +25,7 @@ from jdyn.model import Gear as Gear
 from jdyn.model import Guided as Guided
 from jdyn.model import Hinge as Hinge
 from jdyn.model import JointSum as JointSum
+from jdyn.model import PointOnPlane as PointOnPlane
 from jdyn.model import PrescribedFrame as PrescribedFrame
 from jdyn.model import PrescribedJoint as PrescribedJoint
 from jdyn.model import RollingDisk as RollingDisk

@@ -12,6 +12,7 @@ from jdyn.control.feedback import PID as PID
 from jdyn.control.feedback import ComputedTorque as ComputedTorque
 from jdyn.control.feedforward import Constant as Constant
 from jdyn.control.feedforward import GravityCompensation as GravityCompensation
+from jdyn.control.held_contacts import HeldContacts as HeldContacts
 from jdyn.control.lqr import LQR as LQR
 from jdyn.control.operational_space import OperationalSpace as OperationalSpace
 from jdyn.control.operational_space import Posture as Posture
@@ -20,5 +21,6 @@ from jdyn.control.references import Quintic as Quintic
 from jdyn.control.references import Reference as Reference
 from jdyn.control.references import Spline as Spline
 from jdyn.control.riccati import riccati as riccati
+from jdyn.control.singular_region import SingularRegion as SingularRegion
 from jdyn.control.tracking import FeedforwardPD as FeedforwardPD
 from jdyn.control.tracking import Tracking as Tracking

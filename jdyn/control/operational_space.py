@@ -5,8 +5,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
+from jdyn.array import with_fields
 from jdyn.control.arguments import configuration, place, scalar_or
 from jdyn.control.controller import ModelBased
+from jdyn.control.held_contacts import Freedom, HeldContacts, actuator_forces
+from jdyn.control.singular_region import SingularRegion
 from jdyn.dynamics import frame_pose, inverse_dynamics, jacobian, mass_matrix
 from jdyn.model import Model, checked, dynamics_only
 from jdyn.model.model import compiled
@@ -60,7 +63,13 @@ class OperationalSpace(ModelBased):
     where J M⁻¹ Jᵀ, scaled to a mean of one over its angular and over its linear diagonal, has the eigenvalue s, Λ has
     s / (s² + μ²) instead of 1 / s, with μ = `damping`. Forces stay finite, directions out of reach are given up, and
     elsewhere accelerations miss their demand by (μ/s)². Without damping Λ is exact, and not finite where it does not
-    exist: at singularities, and on planar mechanisms for tasks in space.
+    exist: at singularities, and on planar mechanisms for tasks in space. A `SingularRegion` in its place is exact
+    outside of a region about singularities, and leaves what it gives up within to the posture.
+
+    With `contacts` the task takes the motions that contacts leave free, wherever on the mechanism they are: Λ is the
+    inverse of J Φ Jᵀ, Φ = M⁻¹ − M⁻¹ Jcᵀ (Jc M⁻¹ Jcᵀ)⁺ Jc M⁻¹ with the Jacobian Jc of the contacts. What is asked for
+    in other directions is left out, and contacts exert the forces that `HeldContacts` asks for. Damping or a
+    `SingularRegion` is needed where contacts take directions from the task; scales are those without contacts.
 
     >>> model = jdyn.load("double_pendulum")
     >>> controller = jdyn.control.OperationalSpace(model, "tip", [1.0, 0.0, -1.5], kp=100.0, kd=20.0)
@@ -77,7 +86,8 @@ class OperationalSpace(ModelBased):
         target_velocity: Of the frame's origin [m/s] or of the pose [rad/s, m/s], a scalar or one for each component.
         target_acceleration: [m/s²], or [rad/s², m/s²], a scalar or one for each component.
         posture: Task of the remaining motions; none if left out.
-        damping: μ, without unit.
+        damping: μ, without unit, or a `SingularRegion`.
+        contacts: Contacts that hold.
 
     Raises:
         ValueError: if there is no such body or frame, it is fixed to the world, or a shape is wrong.
@@ -94,7 +104,8 @@ class OperationalSpace(ModelBased):
     target_velocity: Float[Array, "*task"]
     target_acceleration: Float[Array, "*task"]
     posture: Posture
-    damping: Float[Array, ""]
+    damping: Float[Array, ""] | SingularRegion
+    contacts: HeldContacts | None
 
     def __init__(
         self,
@@ -107,7 +118,8 @@ class OperationalSpace(ModelBased):
         target_velocity: ArrayLike = 0.0,
         target_acceleration: ArrayLike = 0.0,
         posture: Posture | None = None,
-        damping: ArrayLike = 1e-4,
+        damping: ArrayLike | SingularRegion = 1e-4,
+        contacts: HeldContacts | None = None,
     ):
         checked(model)
         self.model, self.body_or_frame = model, body_or_frame
@@ -116,15 +128,20 @@ class OperationalSpace(ModelBased):
         self.target_velocity = scalar_or(model, size, "target_velocity", target_velocity)
         self.target_acceleration = scalar_or(model, size, "target_acceleration", target_acceleration)
         self.posture = (Posture() if posture is None else posture).of(model)
-        self.damping = jnp.asarray(damping, model.dtype)
+        singular = isinstance(damping, SingularRegion)
+        self.damping = damping.of(model) if singular else jnp.asarray(damping, model.dtype)
+        self.contacts = None if contacts is None else contacts.of(model)
 
     def __call__(self, t, q, v):
-        return _forces(self, q, v)
+        return _forces(self, t, q, v)
+
+    def closed(self, t, q, v):
+        return with_fields(self, contacts=None if self.contacts is None else self.contacts.closed(self.model, t, q))
 
 
 @compiled
-def _forces(control, q, v):
-    model = control.model
+def _forces(control, t, q, v):
+    model, contacts = control.model, control.contacts
     error, J = _task(control, q)
     velocity, bias = jax.jvp(lambda q: _task(control, q)[1] @ v, (q,), (model.rate(q, v),))
     task = control.target_acceleration + control.kp * error + control.kd * (control.target_velocity - velocity)
@@ -133,8 +150,15 @@ def _forces(control, q, v):
     # Forces Jᵀ F change the posture's accelerations as little as the task allows, in the norm of M. This is the sum of
     # the task's forces and the posture's forces through the null space, in another order.
     M_inverse_J_T = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(mass_matrix(model, q)), J.T)
-    force = _damped_solve(J @ M_inverse_J_T, control.damping, task - bias - J @ free)
-    return inverse_dynamics(model, q, v, free) + J.T @ force
+    mobility = J @ M_inverse_J_T
+    scale = _scale(mobility)
+    if contacts is None:
+        force = _forces_of_task(control.damping, scale, mobility, task - bias - J @ free)
+        return inverse_dynamics(model, q, v, free) + J.T @ force
+    freedom = Freedom.at(contacts, model, t, (q, v), free, J)
+    demand = task - bias - J @ freedom.nearest
+    force = _forces_of_task(control.damping, scale, J @ freedom.responses.T, demand)
+    return actuator_forces(contacts, model, (q, v), freedom.nearest + force @ freedom.responses, freedom.J)
 
 
 def _task(control, q):
@@ -147,12 +171,19 @@ def _task(control, q):
     return jnp.concatenate([turn, control.target.translation - pose.translation]), J
 
 
-def _damped_solve(S, damping, b):
-    """Λ b for S = J M⁻¹ Jᵀ."""
-    means = jnp.mean(jnp.diagonal(S).reshape(-1, 3), axis=1)
-    scale = jnp.repeat(1 / jnp.sqrt(jnp.where(means > 0, means, 1)), 3)
-    S = scale[:, None] * S * scale[None]
+def _scale(mobility):
+    """Factors of the rows of a task, by which its mobility has a mean of one."""
+    means = jnp.mean(jnp.diagonal(mobility).reshape(-1, 3), axis=1)
+    return jnp.repeat(1 / jnp.sqrt(jnp.where(means > 0, means, 1)), 3)
+
+
+def _forces_of_task(damping, scale, mobility, demand):
+    """Λ times what is asked for."""
+    S = scale[:, None] * mobility * scale[None]
+    if isinstance(damping, SingularRegion):
+        return scale * damping.force(S, scale * demand)
     # S (S² + μ²)⁻¹ without squaring S.
     shift = damping * jnp.eye(len(S), dtype=S.dtype)
     augmented = jnp.block([[S, shift], [-shift, S]])
-    return scale * jnp.linalg.solve(augmented, jnp.concatenate([scale * b, jnp.zeros_like(b)]))[: len(S)]
+    rows = jnp.concatenate([scale * demand, jnp.zeros_like(demand)])
+    return scale * jnp.linalg.solve(augmented, rows)[: len(S)]

@@ -12,6 +12,7 @@ from jdyn.model.constraints import Distance as Distance
 from jdyn.model.constraints import Gear as Gear
 from jdyn.model.constraints import Hinge as Hinge
 from jdyn.model.constraints import JointSum as JointSum
+from jdyn.model.constraints import PointOnPlane as PointOnPlane
 from jdyn.model.constraints import PrescribedFrame as PrescribedFrame
 from jdyn.model.constraints import PrescribedJoint as PrescribedJoint
 from jdyn.model.constraints import RollingDisk as RollingDisk

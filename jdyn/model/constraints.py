@@ -213,6 +213,36 @@ class Distance(_OfFrames):
         return ((apart @ apart / self.length - self.length) / 2)[None]
 
 
+class PointOnPlane(_OfFrames):
+    """A point of one frame stays on a plane of another one, along which it slides without friction: one row, the
+    distance [m], whose force pushes the point along the plane's normal [N].
+
+    >>> model, q, zero = jdyn.load("double_pendulum"), jnp.array([0.5, 1.0]), jnp.zeros(2)
+    >>> height = jdyn.frame_pose(model, q, "tip").translation[2]
+    >>> table = [jdyn.constraints.PointOnPlane("world", "tip", offset=height)]
+    >>> found = jdyn.constrained_dynamics(model, table, q, zero, zero)
+    >>> print(jdyn.frame_acceleration(model, q, zero, found.a, "tip", frame="aligned")[5].round(3) + 0.0)
+    0.0
+
+    Attributes:
+        frame_a: Name of the body or frame that has the plane, or `"world"`.
+        frame_b: Name of the body or frame that has the point, or `"world"`.
+        point_b: The point, in its frame [m].
+        normal: Of the plane, in its frame; scaled to unit length.
+        offset: Distance of the plane from its frame's origin, along the normal [m].
+    """
+
+    units: ClassVar[Units] = {"point_b": "m", "normal": "", "offset": "m"}
+
+    point_b: Float[Array, "3"] = eqx.field(default=ORIGIN, converter=_point)
+    normal: Float[Array, "3"] = eqx.field(default=(0.0, 0.0, 1.0), converter=_point)
+    offset: Float[Array, ""] = eqx.field(default=0.0, converter=_point)
+
+    def between(self, X, Y):
+        point = X.point_to_child(Y.point_to_parent(self.point_b))
+        return (_direction(self.normal) @ point - self.offset)[None]
+
+
 class Gear(Constraint):
     """A joint's coordinate is a polynomial of another one's: gears, racks, screws between a hinge and a slider, cams.
 

@@ -41,6 +41,7 @@ KINDS = [
     jdyn.constraints.Hinge(B[-2], "world", axis_a=(1, 2, 3), axis_b=(0, 1, 2)),
     jdyn.constraints.Weld(B[3], B[6]),
     jdyn.constraints.Distance(B[1], B[5], length=1.3),
+    jdyn.constraints.PointOnPlane(B[2], B[6], point_b=(0.1, -0.2, 0.3), normal=(1, 2, 3), offset=0.2),
     jdyn.constraints.Gear(SINGLE[0], SINGLE[1], (0.1, -2.0, 0.5)),
     jdyn.constraints.JointSum(SINGLE[:2], (0.5, -2.0), 0.3),
     jdyn.constraints.RollingDisk(B[4], 0.3),
