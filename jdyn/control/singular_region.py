@@ -36,7 +36,7 @@ class SingularRegion(eqx.Module):
     >>> region = jdyn.control.SingularRegion(0.02)
     >>> mobility = jnp.diag(jnp.array([0.0, 1e-3, 0.02, 1.0]))
     >>> print(region.force(mobility, jnp.ones(4)).round(1))
-    [300.  319.8  50.    1. ]
+    [300.  321.3  50.    1. ]
 
     Attributes:
         border: Scaled eigenvalue, without unit, at which the region begins where nothing is asked for; greater than
