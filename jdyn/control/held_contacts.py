@@ -26,16 +26,18 @@ class HeldContacts(eqx.Module):
 
     Nobody tells the controller where a contact ends or slips: ask for forces that push, and within friction.
 
-    >>> model = jdyn.load("puma560")
-    >>> q, v = jnp.array([0.0, 0.6, -0.4, 0.0, 1.2, 0.0]), jnp.zeros(6)
-    >>> table = jdyn.constraints.PointOnPlane("world", "tool", offset=jdyn.frame_pose(model, q, "tool").translation[2])
+    >>> model, q, v = jdyn.load("double_pendulum"), jnp.array([0.5, 1.0]), jnp.zeros(2)
+    >>> tip = jdyn.frame_pose(model, q, "tip").translation
+    >>> table = jdyn.constraints.PointOnPlane("world", "tip", offset=tip[2])
     >>> pressing = jdyn.control.OperationalSpace(
-    ...     model, "tool", jdyn.frame_pose(model, q, "tool"), kp=100.0, kd=20.0, damping=jdyn.control.SingularRegion(),
-    ...     contacts=jdyn.control.HeldContacts([table], 20.0),
+    ...     model, "tip", tip + jnp.array([0.1, 0.0, 0.0]), kp=100.0, kd=20.0,
+    ...     damping=jdyn.control.SingularRegion(), contacts=jdyn.control.HeldContacts([table], 20.0),
     ... )
     >>> held = jdyn.constrained_dynamics(model, [table], q, v, pressing(0.0, q, v))
-    >>> print(held.multipliers.round(3))
+    >>> print(held.multipliers.round(2))
     [20.]
+    >>> print(jdyn.frame_acceleration(model, q, v, held.a, "tip", frame="aligned")[3:].round(2) + 0.0)
+    [10.  0.  0.]
 
     Attributes:
         constraints: The contacts.

@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 from jax.core import Tracer
-from jaxtyping import Array, ArrayLike, Float, Scalar
+from jaxtyping import Array, ArrayLike, Float
 
 from jdyn.array import shaped
 from jdyn.model import Model
@@ -72,7 +72,7 @@ def _positive(model, name, value):
     return value
 
 
-def _inverse(S: Float[Array, "n n"], border: Scalar) -> Float[Array, "n n"]:
+def _inverse(S: Float[Array, "n n"], border: ArrayLike) -> Float[Array, "n n"]:
     """(1 − E(S)) S⁻¹."""
     # 1 + (y + y²) / m = ((y + 1/2)² + ω²) / m, whose inverse T needs no square of S. The sum of the powers of T
     # below the m-th one is a product.

@@ -119,6 +119,12 @@ file.
 PD, PID, computed torque, gravity compensation, LQR, operational space, tracking of splines; controllers with a
 memory, sampling, delay, lag, effort limits.
 
+Operational space in contact: `jdyn.control.HeldContacts` names the constraints that hold, on any links, the forces that
+they shall exert, and which coordinates are driven. The task takes what contacts leave free, the posture what the task
+leaves; redundant contacts share a load by the least forces, or as asked for. Near singular configurations
+`jdyn.control.SingularRegion` gives up lost directions smoothly, with bounded torques, and leaves the task exact
+elsewhere.
+
 ## Environments for reinforcement learning
 
 `jdyn.environments.Environment`: a system, functions for observation, reward, end and start, and a length of episodes

@@ -2,6 +2,7 @@
 
 import functools
 
+import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -224,6 +225,61 @@ def test_derivatives_of_torques_are_those_of_differences():
     np.testing.assert_allclose(by_s, differences, atol=1e-7 * float(jnp.max(jnp.abs(by_s))))
     backwards = jax.jit(jax.jacrev(torque))(0.0, forces)
     np.testing.assert_allclose(backwards, by_s, atol=1e-9 * float(jnp.max(jnp.abs(by_s))))
+
+
+PUMA = jdyn.load("puma560")
+PUMA_Q = jnp.array([0.2, 0.6, -0.4, 0.3, 1.2, 0.1])
+
+
+@pytest.mark.slow
+def test_a_puma_wipes_a_table():
+    """Its tool slides on the table like an oscillator, pressing with 20 N, and keeps its orientation."""
+    pose = jdyn.frame_pose(PUMA, PUMA_Q, "tool")
+    table = PointOnPlane("world", "tool", offset=pose.translation[2])
+    shift = np.array([0.06, -0.1])
+    # What is asked for across the table is left out.
+    target = jdyn.Transform(pose.rotation, pose.translation + jnp.array([*shift, -0.05]))
+    wipe = OperationalSpace(PUMA, "tool", target, kp=16.0, kd=4.0, damping=REGION, contacts=HeldContacts([table], 20.0))
+    motion = jdyn.simulate(
+        PUMA, PUMA_Q, jnp.zeros(6), 1.0, controller=wipe, constraints=[table], saveat=[0.0, 0.25, 0.5, 1.0],
+        stepsize_controller=diffrax.PIDController(rtol=1e-9, atol=1e-11),
+    )  # fmt: skip
+
+    reached = jax.vmap(lambda q: jdyn.frame_pose(PUMA, q, "tool"))(motion.q)
+    turns = np.asarray(pose.rotation).T @ np.asarray(reached.rotation)
+    t, damped = np.asarray(motion.ts), 4 * np.sqrt(1 - 0.5**2)
+    decay = np.exp(-2 * t) * (np.cos(damped * t) + 2 / damped * np.sin(damped * t))
+    left = np.asarray(target.translation)[:2] - np.asarray(reached.translation)[:, :2]
+    np.testing.assert_allclose(left, np.outer(decay, shift), atol=1e-7)
+    np.testing.assert_allclose(reached.translation[:, 2], pose.translation[2], atol=1e-9)
+    np.testing.assert_allclose(turns, np.broadcast_to(np.eye(3), (4, 3, 3)), atol=1e-7)
+    np.testing.assert_allclose(motion.multipliers, 20.0, atol=1e-6)
+
+
+@pytest.mark.exhaustive
+def test_a_compliant_table_bears_what_is_asked_for():
+    """The arm knows a rigid table, and meets one that gives way: at rest on it forces are those of statics."""
+    builder = jdyn.Builder("arm", gravity=(0, 0, -9.81))
+    for name, parent, axis in (("a", "world", (0, 0, 1)), ("b", "a", (0, 1, 0)), ("c", "b", (0, 1, 0))):
+        place = (0.5 * (name == "c"), 0, 0.3 * (name == "a"))
+        body = {"mass": 2.0, "com": (0.2, 0, 0), "inertia": 0.02 * np.eye(3)}
+        builder.add_link(name, jdyn.Revolute(axis), parent=parent, placement=place, **body)
+    builder.add_shape("c", "sphere", 0.03, placement=(0.5, 0, 0), role="collision")
+    builder.add_frame("tip", "c", placement=(0.5, 0, 0))
+    builder.add_shape("world", "plane", (0, 0), role="collision", name="table")
+    model = builder.build()
+    # The tip is 30 mm above the table, or nearly.
+    q = jnp.array([0.0, -0.4, 0.4 + np.arcsin((0.27 + 0.5 * np.sin(0.4)) / 0.5)])
+    contacts = HeldContacts([PointOnPlane("world", "tip", offset=0.03)], 20.0)
+    target = jdyn.frame_pose(model, q, "tip").translation + jnp.array([-0.05, 0.1, 0.0])
+    press = OperationalSpace(model, "tip", target, kp=100.0, kd=20.0, damping=REGION, contacts=contacts)
+    smooth = jdyn.CompliantContact(material=jdyn.contact.Material(friction=0.0))
+    motion = jdyn.simulate(model, q, jnp.zeros(3), 3.0, controller=press, contact=smooth, saveat=[3.0])
+    # What is left of oscillators after 3 s at 10 rad/s, and of the default tolerance.
+    np.testing.assert_allclose(motion.contacts.force("c")[0], [0, 0, 20.0], atol=1e-3)
+    reached = jdyn.frame_pose(model, motion.q[0], "tip").translation
+    np.testing.assert_allclose(reached[:2], target[:2], atol=1e-5)
+    assert -1e-3 < reached[2] - 0.03 < 0
 
 
 def test_numbers_of_contacts_have_names():
