@@ -22,6 +22,10 @@ from jdyn.contact.distances import collision_pairs as collision_pairs
 from jdyn.contact.distances import distances as distances
 from jdyn.contact.distances import pairs_if_any as pairs_if_any
 from jdyn.contact.distances import world_shapes as world_shapes
+from jdyn.contact.earliest_contact import EarliestContacts as EarliestContacts
+from jdyn.contact.earliest_contact import earliest_contact as earliest_contact
+from jdyn.contact.earliest_contact import earliest_contacts as earliest_contacts
+from jdyn.contact.earliest_contact import may_touch as may_touch
 from jdyn.contact.laws import HuntCrossley as HuntCrossley
 from jdyn.contact.laws import SpringDamper as SpringDamper
 from jdyn.contact.laws import TwoStiffnesses as TwoStiffnesses
@@ -37,6 +41,8 @@ from jdyn.contact.rigid_materials import RigidMaterial as RigidMaterial
 from jdyn.contact.rigid_steps import RigidSteps as RigidSteps
 from jdyn.contact.surroundings import ModelSurroundings as ModelSurroundings
 from jdyn.contact.surroundings import ray_cast as ray_cast
+from jdyn.contact.time_of_contact import FirstContact as FirstContact
+from jdyn.contact.time_of_contact import first_contact as first_contact
 from jdyn.contact.time_of_contact import time_of_contact as time_of_contact
 from jdyn.model import Touching as Touching
 from jdyn.sensors import RayHits as RayHits

@@ -1,22 +1,25 @@
-"""When the shapes of a robot that moves at a constant velocity touch first."""
+"""When the shapes of a robot touch first that moves at a constant velocity, or along a known motion."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Scalar
+from jaxtyping import Array, ArrayLike, Float, Int, Scalar
 
+from jdyn.array import Structure, shaped
 from jdyn.contact.colliders import GROUND, Colliders, by_kinds, colliders
-from jdyn.contact.nearing import Extent, Nearing, extent, time_to_pass
-from jdyn.contact.points import placed_pairs
+from jdyn.contact.earliest_contact import asked_pairs, distances_and_extents
+from jdyn.contact.nearing import Nearing, NearingWithin, earliest, ends, time_to_pass
 from jdyn.dynamics import forward_kinematics
 from jdyn.dynamics.relative_motion import RelativeMotion
-from jdyn.geometry import Separation, separation
 from jdyn.model import Model, checked
 from jdyn.model.model import compiled
-from jdyn.spatial import Transform
+
+# From √ε on, distances are zero up to rounding after so many.
+GUESSES = 6
 
 
 def time_of_contact(
@@ -66,15 +69,7 @@ def time_of_contact(
     advancement; Zhang, Redon, Lee, Kim, Continuous collision detection for articulated models using Taylor models and
     temporal culling, 2007, for that of robots. The bounds are those of `Nearing`.
     """
-    found = colliders(model)
-    if pairs is not None:
-        found = dataclasses.replace(found, pairs=by_kinds(found.entries, found.rows(pairs)))
-    for number in sorted({number for pair in found.pairs for number in pair}):
-        if found.entries[number].kind == "height field":
-            raise ValueError(
-                f"time_of_contact: {found.entries[number].name!r} is a height field, which has no distance from afar; "
-                "name other pairs"
-            )
+    found = asked_pairs(model, pairs, "time_of_contact")
     return _time_of_contact(model, found, q, v, horizon, max_rounds)
 
 
@@ -89,8 +84,7 @@ def _time_of_contact(
     t, touching = _advanced(*jax.lax.stop_gradient((model, found, q, v, horizon)), max_rounds)
 
     def gap(t):
-        distance = _placed(found, forward_kinematics(model, model.integrate(q, t * v)))[0].distance
-        return distance[jnp.argmin(distance)]
+        return _gap(model, found, model.integrate(q, t * v))
 
     # One step of Newton's method takes the distance from √ε to rounding, and has the derivatives of the solution.
     distance, slope = jax.jvp(gap, (jnp.where(touching, t, 0),), (jnp.ones_like(t),))
@@ -101,26 +95,170 @@ def _time_of_contact(
     return jnp.where(touching, jnp.where(touched < horizon, touched, jnp.inf), never)
 
 
+def _gap(model: Model, found: Colliders, q: Float[Array, " nq"]) -> Scalar:
+    """Distance of the nearest pair."""
+    distance = distances_and_extents(found, forward_kinematics(model, q))[0].distance
+    return distance[jnp.argmin(distance)]
+
+
 def _advanced(model, found, q, v, horizon, max_rounds):
     """The time at which two shapes are nearer than √ε, and whether there are such; otherwise how far it is sure that
     there are none."""
-    near = jnp.sqrt(jnp.finfo(v.dtype).eps)
+
+    def look(t):
+        motion = RelativeMotion.at(model, found.paths(model), model.integrate(q, t * v))
+        apart, extent = distances_and_extents(found, motion.poses)
+        nearing = Nearing.of(motion, found, v, 0 * v, extent.ball, apart.normal)
+        return apart.distance, nearing.time(apart.distance)
+
+    t, touching, _, _ = _advanced_by(look, horizon, max_rounds)
+    return t, touching
+
+
+def _advanced_by(look, horizon, max_rounds):
+    """Advance to where two shapes are nearer than √ε, by looks that find distances of pairs, and how long each cannot
+    touch: the time, whether there are such, the nearest pair, and the number of looks."""
+    near = jnp.sqrt(jnp.finfo(horizon.dtype).eps)
 
     def going(carry):
-        t, touching, rounds = carry
+        t, touching, _, rounds = carry
         return ~touching & (t < horizon) & (rounds < max_rounds)
 
     def advance(carry):
-        t, _, rounds = carry
-        motion = RelativeMotion.at(model, found.paths(model), model.integrate(q, t * v))
-        apart, extent = _placed(found, motion.poses)
-        touching = jnp.min(apart.distance) <= near
-        nearing = Nearing.of(motion, found, v, 0 * v, extent.ball, apart.normal)
-        return jnp.where(touching, t, t + jnp.min(nearing.time(apart.distance))), touching, rounds + 1
+        t, _, _, rounds = carry
+        distance, safe = look(t)
+        touching = jnp.min(distance) <= near
+        nearest = jnp.argmin(distance).astype(jnp.int32)
+        return jnp.where(touching, t, t + jnp.min(safe)), touching, nearest, rounds + 1
 
-    start = jnp.zeros_like(horizon), jnp.zeros((), bool), jnp.zeros((), jnp.int32)
-    t, touching, _ = jax.lax.while_loop(going, advance, start)
-    return t, touching
+    none = jnp.zeros((), jnp.int32)
+    return jax.lax.while_loop(going, advance, (jnp.zeros_like(horizon), jnp.zeros((), bool), none, none))
+
+
+class FirstContact(Structure):
+    """Result of `first_contact`.
+
+    Attributes:
+        names: The two shapes of each pair that was looked at.
+        time: When shapes touch first [s], as `time_of_contact` has it.
+        earliest: Until then nothing touches, for certain [s]: shapes are nearer than √ε there, or it is the horizon, or
+            how far `max_rounds` have come.
+        pair: Number of the pair that is nearest at that time.
+        rounds: How often all distances were computed to find it.
+    """
+
+    names: tuple[tuple[str, str], ...] = eqx.field(static=True)
+    time: Scalar
+    earliest: Scalar
+    pair: Int[Array, ""]
+    rounds: Int[Array, ""]
+
+
+def first_contact(
+    model: Model,
+    motion: Callable[[Scalar], Any],
+    horizon: ArrayLike,
+    accelerations: ArrayLike,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    *,
+    max_rounds: int = 1000,
+) -> FirstContact:
+    """When shapes touch first along a known motion: a polynomial, a reference, a trajectory between its rows.
+
+    Nothing is missed: time advances by no more than what cannot bring any pair together, by bounds on speeds now and on
+    accelerations. From there the time of touch is found by bisection, whose guesses use how fast the distance changes
+    and how that accelerates. First derivatives of `time` in both modes are those of the solution by the implicit
+    function theorem, see `time_of_contact`.
+
+    >>> builder = jdyn.Builder("ball above plate")
+    >>> builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
+    >>> builder.add_shape("ball", "sphere", 0.1, role="collision")
+    >>> builder.add_shape("world", "box", (1, 1, 1e-3), placement=(0, 0, -5e-4), role="collision", name="plate")
+    >>> def falling(t):
+    ...     return jnp.array([10.1 - 9.81 * t**2 / 2])
+    >>> found = jdyn.contact.first_contact(builder.build(), falling, 2.0, 9.81)
+    >>> print(found.time.round(4), found.rounds < 30, found.names[found.pair])
+    1.4278 True ('ball', 'plate')
+
+    Args:
+        model: The mechanism.
+        motion: `t -> q`, or a tuple that begins with q, as `jdyn.control.Reference` and `Trajectory.interpolate` return
+            it; differentiable. Velocities are those of q.
+        horizon: How long to look, from zero on [s].
+        accelerations: Largest size of the acceleration of each coordinate on the way [rad/s² or m/s²], a scalar or
+            shape (nv,). If they are larger, a touch may be missed.
+        pairs: Names of two collision shapes for each pair to look at; all that may touch if left out.
+        max_rounds: Most evaluations of all distances.
+
+    Raises:
+        ValueError: as `time_of_contact`.
+
+    Source: Mirtich 1996, section 2.3, for conservative advancement; Baraff 1992 for accelerations in the search, after
+    Cloutier 1995, section 6.2. The bounds are those of `NearingWithin`.
+    """
+    found = asked_pairs(model, pairs, "first_contact")
+    return FirstContact(found.names, *_first_contact(model, found, motion, horizon, accelerations, max_rounds))
+
+
+@compiled
+def _first_contact(model, found, motion, horizon, accelerations, max_rounds):
+    horizon = jnp.asarray(horizon, model.dtype)
+    accelerations = shaped("accelerations", accelerations, horizon.dtype, (), (model.nv,), owner=model.name)
+    most = jnp.broadcast_to(accelerations, (model.nv,))
+    if not found.pairs:
+        none = jnp.zeros((), jnp.int32)
+        return jnp.full_like(horizon, jnp.inf), horizon, none, none
+
+    def configuration(t):
+        told = motion(t)
+        return checked(model, q=told[0] if isinstance(told, tuple) else told)[0]
+
+    # With what the motion closes over as leaves, of which the search takes no derivative.
+    way = eqx.filter_closure_convert(configuration, horizon)
+    arrays, rest = eqx.partition((model, found, way, horizon, most), eqx.is_array)
+    frozen, shapes, frozen_way, end, bound = eqx.combine(jax.lax.stop_gradient(arrays), rest)
+
+    def look(t):
+        q = frozen_way(t)
+        v = jax.jvp(lambda t: frozen.difference(q, frozen_way(t)), (t,), (jnp.ones_like(t),))[1]
+        relative = RelativeMotion.at(frozen, shapes.paths(frozen), q)
+        apart, sizes = distances_and_extents(shapes, relative.poses)
+        nearing = NearingWithin.of(relative, ends(shapes), v, bound, sizes.ball, apart.normal)
+        return apart.distance, nearing.time(apart.distance)
+
+    t, touching, pair, rounds = _advanced_by(look, end, max_rounds)
+    near = _bisected(lambda t: _gap(frozen, shapes, frozen_way(t)), jnp.where(touching, t, 0), end)
+    distance, slope = jax.jvp(lambda t: _gap(model, found, way(t)), (jax.lax.stop_gradient(near),), (jnp.ones_like(t),))
+    slope = jax.lax.stop_gradient(slope)
+    approaching = touching & (slope < 0) & (distance > 0)
+    touched = near + jnp.where(approaching, -distance / jnp.where(approaching, slope, 1), 0)
+    never = jnp.where(t >= end, jnp.inf, jnp.nan)
+    time = jnp.where(touching, jnp.where(touched < end, touched, jnp.inf), never)
+    return time, jnp.minimum(t, end), pair, rounds
+
+
+def _bisected(gap, t, end):
+    """The last time before shapes touch, or nearly, from a time at which they nearly do."""
+
+    def slopes(t):
+        return jax.jvp(gap, (t,), (jnp.ones_like(t),))
+
+    def guess(_, state):
+        low, high, distance, slope, growth = state
+        # When the distance is zero, if it changes as it does now: c s + K s² / 2 = d.
+        way = earliest(distance, -slope, jnp.maximum(-growth, 0))
+        there = low + jnp.where(jnp.isfinite(way), way, 0)
+        there = jnp.where(there < high, there, (low + high) / 2)
+        then, slope_then = slopes(there)
+        apart, moved = then > 0, there > low
+        growth = jnp.where(moved, (slope_then - slope) / jnp.where(moved, there - low, 1), growth)
+        low, distance, slope = (
+            jnp.where(apart, x, y) for x, y in ((there, low), (then, distance), (slope_then, slope))
+        )
+        return low, jnp.where(apart, high, there), distance, slope, growth
+
+    start = (t, end, *slopes(t), jnp.zeros_like(t))
+    return jax.lax.fori_loop(0, GUESSES, guess, start)[0]
 
 
 def time_to_pass_pairs(
@@ -151,15 +289,4 @@ def time_to_pass_colliders(
         return jnp.full((), jnp.inf, v.dtype)
     found = dataclasses.replace(found, pairs=tuple(rows))
     motion = RelativeMotion.at(model, found.paths(model), q)
-    return time_to_pass(motion, found, v, a, _placed(found, motion.poses)[0], looks=looks)
-
-
-def _placed(found: Colliders, poses: Transform) -> tuple[Separation, Extent]:
-    """Distances of all pairs, and how large their shapes are."""
-    parts = [(jax.vmap(_apart)(*g.shapes), jax.vmap(extent)(*g.shapes)) for g in placed_pairs(found, poses)]
-    return jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
-
-
-def _apart(*shapes: Any) -> Separation:
-    # How deep shapes are that overlap is not asked for.
-    return separation(*shapes, everywhere=False)
+    return time_to_pass(motion, found, v, a, distances_and_extents(found, motion.poses)[0], looks=looks)
