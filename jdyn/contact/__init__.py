@@ -23,9 +23,11 @@ from jdyn.contact.distances import distances as distances
 from jdyn.contact.distances import pairs_if_any as pairs_if_any
 from jdyn.contact.distances import world_shapes as world_shapes
 from jdyn.contact.earliest_contact import EarliestContacts as EarliestContacts
+from jdyn.contact.earliest_contact import SweptBoxes as SweptBoxes
 from jdyn.contact.earliest_contact import earliest_contact as earliest_contact
 from jdyn.contact.earliest_contact import earliest_contacts as earliest_contacts
 from jdyn.contact.earliest_contact import may_touch as may_touch
+from jdyn.contact.earliest_contact import swept_boxes as swept_boxes
 from jdyn.contact.laws import HuntCrossley as HuntCrossley
 from jdyn.contact.laws import SpringDamper as SpringDamper
 from jdyn.contact.laws import TwoStiffnesses as TwoStiffnesses

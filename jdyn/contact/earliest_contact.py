@@ -12,7 +12,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Scalar
 from jdyn.array import Structure, shaped
 from jdyn.contact.broad_phase import gaps
 from jdyn.contact.colliders import GROUND, Colliders, by_kinds, colliders
-from jdyn.contact.nearing import Extent, NearingWithin, about, earliest, ends, extent
+from jdyn.contact.nearing import Ball, Extent, NearingWithin, about, earliest, ends, extent
 from jdyn.contact.points import placed, placed_pairs
 from jdyn.dynamics.paths import paths_between
 from jdyn.dynamics.relative_motion import RelativeMotion
@@ -143,6 +143,49 @@ def may_touch(
     return _may_touch(model, colliders(model), q, v, window, accelerations)
 
 
+class SweptBoxes(Structure):
+    """Boxes about all that collision shapes may sweep in a time, along the axes of the world.
+
+    Attributes:
+        names: Of the shapes.
+        lower, upper: Least and greatest coordinates [m]; infinite for planes and height fields.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    lower: Float[Array, "shapes 3"]
+    upper: Float[Array, "shapes 3"]
+
+
+def swept_boxes(
+    model: Model,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    window: ArrayLike,
+    accelerations: ArrayLike = 0.0,
+) -> SweptBoxes:
+    """Boxes about all that each collision shape may sweep within a time, for sure: a coordinator of several mechanisms
+    compares those of one with those of others, and couples what may meet.
+
+    >>> builder = jdyn.Builder("ball")
+    >>> builder.add_link("ball", jdyn.Prismatic((1, 0, 0)), mass=1.0)
+    >>> builder.add_shape("ball", "sphere", 0.1, role="collision")
+    >>> boxes = jdyn.contact.swept_boxes(builder.build(), jnp.zeros(1), jnp.array([2.0]), 0.5)
+    >>> print(boxes.lower, boxes.upper)
+    [[-0.1 -0.1 -0.1]] [[1.1 0.1 0.1]]
+
+    Args:
+        model, q, v, window, accelerations: As for `earliest_contacts`; a finite window.
+
+    Raises:
+        ValueError: if the model has no collision shapes, or a size disagrees with it.
+
+    Source: Cloutier 1995, section 6.2; Mirtich 1996, section 2.3.
+    """
+    found = colliders(model)
+    boxes = _swept_boxes(model, found, q, v, window, accelerations)
+    return SweptBoxes(tuple(entry.name for entry in found.entries), boxes.lower, boxes.upper)
+
+
 def asked_pairs(model: Model, pairs: Sequence[tuple[str, str]] | None, asked_by: str) -> Colliders:
     """Collision shapes with the pairs that are asked for, or all.
 
@@ -191,21 +234,21 @@ def _may_touch(model, found, q, v, window, accelerations):
     if not found.pairs:
         return jnp.zeros(0, bool)
     known = jnp.isfinite(window)
-    window = jnp.where(known, window, 0)
-    convex = [row for row, entry in enumerate(found.entries) if entry.kind not in GROUND]
-    boxes, X = _swept(model, found, q, v, window, accelerations, convex)
-    place = {row: number for number, row in enumerate(convex)}
+    boxes, X = _swept(model, found, q, v, jnp.where(known, window, 0), accelerations)
+    rows = np.array(found.pairs)
     # The first shape of a pair may be ground, the second one not.
-    first = np.array([place.get(pair[0], -1) for pair in found.pairs])
-    second = jax.tree.map(lambda x: x[np.array([place[pair[1]] for pair in found.pairs])], boxes)
-    meet = gaps(jax.tree.map(lambda x: x[first], boxes), second) <= 0
-    of_first = [found.entries[pair[0]] for pair in found.pairs]
+    (first, second), planes = (jax.tree.map(lambda x, row=row: x[row], boxes) for row in rows.T), _taken(X, rows[:, 0])
+    of_first = [found.entries[row] for row in rows[:, 0]]
     still = np.array([entry.kind == "plane" and entry.body == WORLD for entry in of_first])
-    planes = jax.tree.map(lambda x: x[np.array([pair[0] for pair in found.pairs])], X)
     normal = planes.rotation[..., 2]
     lowest = jnp.where(normal > 0, second.lower, second.upper) - planes.translation
-    above = jnp.sum(normal * lowest, axis=-1) <= 0
-    return jnp.where(first >= 0, meet, jnp.where(still, above, True)) | ~known
+    below = jnp.sum(normal * lowest, axis=-1) <= 0
+    return jnp.where(still, below, gaps(first, second) <= 0) | ~known
+
+
+@compiled
+def _swept_boxes(model, found, q, v, window, accelerations):
+    return _swept(model, found, *_arguments(model, q, v, window, accelerations))[0]
 
 
 def _swept(
@@ -215,23 +258,21 @@ def _swept(
     v: Float[Array, " nv"],
     window: Scalar,
     accelerations: Float[Array, " nv"],
-    rows: list[int],
 ) -> tuple[Bounds, Transform]:
-    """Boxes along the axes of the world about all that some shapes may sweep, and poses of all shapes."""
+    """Boxes along the axes of the world about all that shapes may sweep, infinite for ground, and poses of shapes."""
     # As the world sees them.
-    bodies = [found.entries[row].body for row in rows]
-    motion = RelativeMotion.at(model, paths_between(model, [WORLD] * len(rows), bodies), q)
-    X = placed(found, motion.poses)
-    parts, order = [], []
-    for sort in dict.fromkeys(found.sorts[row] for row in rows):
-        of_sort = np.array([row for row in rows if found.sorts[row] == sort])
-        at = jax.tree.map(lambda x, of_sort=of_sort: x[of_sort], X)
-        parts.append(jax.vmap(lambda shape, X: (bounds(shape, X), about(shape, X)))(found.shapes(of_sort), at))
-        order.extend(of_sort.tolist())
-    back = np.array([order.index(row) for row in rows])
-    boxes, ball = jax.tree.map(lambda *x: jnp.concatenate(x)[back], *parts)
-    by_world = [WORLD] * len(rows), bodies
-    moved = NearingWithin.of(motion, by_world, v, accelerations, ball, jnp.zeros_like(ball.centre))
+    bodies = [entry.body for entry in found.entries]
+    by_world = [WORLD] * len(bodies), bodies
+    motion = RelativeMotion.at(model, paths_between(model, *by_world), q)
+    X, none = placed(found, motion.poses), jnp.zeros((len(bodies), 3), q.dtype)
+    boxes, ball = Bounds(none - jnp.inf, none + jnp.inf), Ball(none, none[:, 0])
+    for sort in dict.fromkeys(found.sorts):
+        rows = np.flatnonzero([other == sort for other in found.sorts])
+        if found.entries[rows[0]].kind in GROUND:
+            continue
+        of_sort = jax.vmap(lambda shape, X: (bounds(shape, X), about(shape, X)))(found.shapes(rows), _taken(X, rows))
+        boxes, ball = jax.tree.map(lambda x, new, rows=rows: x.at[rows].set(new), (boxes, ball), of_sort)
+    moved = NearingWithin.of(motion, by_world, v, accelerations, ball, none)
     farthest, beside = moved.moved(window)
     w, u = jnp.split(motion.twists(v), 2, axis=1)
     drift = window * (u + jnp.cross(w, ball.centre - motion.origin[None]))
@@ -239,6 +280,10 @@ def _swept(
     lower = jnp.maximum(jnp.minimum(drift, 0) - beside[:, None], -farthest[:, None])
     upper = jnp.minimum(jnp.maximum(drift, 0) + beside[:, None], farthest[:, None])
     return Bounds(boxes.lower + lower, boxes.upper + upper), X
+
+
+def _taken(x, rows):
+    return jax.tree.map(lambda x: x[rows], x)
 
 
 def _arguments(model, q, v, window, accelerations):

@@ -18,6 +18,7 @@ from jdyn.contact import PointForces as PointForces
 from jdyn.contact import RigidMaterial as RigidMaterial
 from jdyn.contact import SpringDamper as SpringDamper
 from jdyn.contact import StepPolicy as StepPolicy
+from jdyn.contact import SweptBoxes as SweptBoxes
 from jdyn.contact import TouchingPoints as TouchingPoints
 from jdyn.contact import TwoStiffnesses as TwoStiffnesses
 from jdyn.contact import collision_pairs as collision_pairs
@@ -28,6 +29,7 @@ from jdyn.contact import earliest_contacts as earliest_contacts
 from jdyn.contact import first_contact as first_contact
 from jdyn.contact import may_touch as may_touch
 from jdyn.contact import ray_cast as ray_cast
+from jdyn.contact import swept_boxes as swept_boxes
 from jdyn.contact import time_of_contact as time_of_contact
 from jdyn.model import Touching as Touching
 from jdyn.sensors import RayHits as RayHits

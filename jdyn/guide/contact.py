@@ -244,9 +244,18 @@ compiled functions and batches nobody can be warned: look at `stats["start_depth
 some fifteen shapes may touch each other. If more pairs come near at once, the motion fails there rather than overlook
 one; with `throw=False` and in batches `result` says so, and other lanes go on.
 
-A fast, thin shape may pass through another within one step: bound it by `dtmax` of the step controller. The same holds
-for `jdyn.touch_event`, an `Event` where shapes begin to touch. `jdyn.contact.time_of_contact` overlooks
-nothing, along motions of constant velocity.
+Steps with error control are so short that what moves or turns fast does not pass through thin shapes; with steps of a
+given length it may. The same holds for `jdyn.touch_event`, an `Event` where shapes begin to touch. What overlooks
+nothing at all is a bound on speeds and accelerations:
+
+- `jdyn.contact.time_of_contact`: when shapes touch first along a motion of constant velocity, and
+  `jdyn.contact.first_contact` along any motion `t -> q`: a polynomial, a reference, a trajectory's `interpolate`. It
+  says until when nothing touches for certain, which pair is first, and how many looks that took.
+- `jdyn.contact.earliest_contacts`: a least time for each pair, from one look at distances, for all motions whose
+  accelerations are bounded. A coordinator of many objects sorts pairs by it, and looks again at the first one then.
+  `jdyn.contact.earliest_contact` is its formula, for distances and bounds of your own.
+- `jdyn.contact.may_touch` and `jdyn.contact.swept_boxes`: which pairs may touch within a time, by boxes about all that
+  shapes may sweep, without distances.
 
 ## What there is not yet
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 import jdyn
-from jdyn.contact import earliest_contact, earliest_contacts, first_contact, may_touch
+from jdyn.contact import earliest_contact, earliest_contacts, first_contact, may_touch, swept_boxes
 
 pytestmark = pytest.mark.fast_compile
 
@@ -44,7 +44,7 @@ def test_times_are_exact_where_nothing_turns():
     np.testing.assert_allclose(time["a", "b"], 0.8 / 3, rtol=1e-6)
     np.testing.assert_allclose(time["ground", "c"], np.sqrt(2 * 1.9 / 9.81), rtol=1e-6)
     assert time["a", "b"] <= 0.8 / 3 and time["ground", "c"] <= np.sqrt(2 * 1.9 / 9.81)
-    assert time["ground", "a"] == time["ground", "b"] == time["a", "c"] == np.inf
+    assert time["ground", "a"] == time["ground", "b"] == np.inf
 
 
 def test_swept_boxes_tell_which_pairs_cannot_touch():
@@ -58,6 +58,7 @@ def test_swept_boxes_tell_which_pairs_cannot_touch():
     assert [[names[i] for i in np.flatnonzero(row)] for row in found] == [list(pairs) for pairs in expected]
 
 
+@pytest.mark.slow
 def test_a_fast_arm_meets_a_thin_plate():
     """What defect W17 has missed: 1 mm of plate, 100 rad/s."""
     radius, thin, speed = 0.01, 1e-3, 100.0
@@ -100,6 +101,7 @@ def test_derivatives_are_those_of_a_falling_ball():
         np.testing.assert_allclose(mode(time, (0, 1))(*point), [exact / 6, -exact / 2 / 9.81], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_trajectories_and_references_are_motions():
     builder = jdyn.Builder("cart and wall")
     builder.add_link("cart", jdyn.Prismatic((1, 0, 0)), mass=2.0)
@@ -138,7 +140,7 @@ def tumblers():
 @pytest.mark.slow
 def test_no_bound_is_later_than_the_touch_of_what_tumbles():
     """Cubic motions, whose accelerations are bounded by those of their ends."""
-    model, lanes, horizon = tumblers(), 64, 1.0
+    model, lanes, horizon, window = tumblers(), 64, 1.0, 0.03
     rng = np.random.default_rng(0)
     slides = np.tile([True] * 3 + [False] * 3, 2)
     q = jnp.asarray(rng.normal(size=(lanes, 12)) * np.where(slides, 0.05, 2))
@@ -154,10 +156,12 @@ def test_no_bound_is_later_than_the_touch_of_what_tumbles():
     def found(q, v, a, jerk):
         most = jnp.maximum(jnp.abs(a), jnp.abs(a + jerk * horizon))
         first = first_contact(model, lambda t: at(q, v, a, jerk, t), horizon, most)
-        return first, earliest_contacts(model, q, v, horizon, most).time, may_touch(model, q, v, horizon, most)
+        looked = earliest_contacts(model, q, v, horizon, most).time, may_touch(model, q, v, horizon, most)
+        boxes = swept_boxes(model, q, v, window, most)
+        return first, *looked, jnp.stack([boxes.lower, boxes.upper])
 
     distances = jax.jit(lambda q: jdyn.contact.distances(model, q).distance)
-    first, bounds, may = jax.tree.map(np.asarray, found(q, v, a, jerk))
+    first, bounds, may, boxes = jax.tree.map(np.asarray, found(q, v, a, jerk))
     apart = np.asarray(jax.vmap(distances)(q)).min(axis=1) > 0
     np.testing.assert_array_equal(first.time > 0, apart)
     touching = np.isfinite(first.time) & apart
@@ -173,9 +177,25 @@ def test_no_bound_is_later_than_the_touch_of_what_tumbles():
 
         time, pair = first.time[lane], first.pair[lane]
         assert first.earliest[lane] <= time
+        assert 0 < gap(first.earliest[lane]) < 2e-8
         root = brentq(gap, first.earliest[lane] * (1 - 1e-6), time + 1e-6)
         np.testing.assert_allclose(time, root, rtol=1e-9)
         assert bounds[lane, pair] <= time and np.all(bounds[lane][np.isfinite(bounds[lane])] <= horizon)
         assert may[lane, pair]
+    # A corner of the brick stays within its box.
+    corner = jnp.array([0.3, 0.1, 0.05])
+
+    @jax.jit
+    @jax.vmap
+    def place(q):
+        return jdyn.frame_pose(model, q, "brick").point_to_parent(corner)
+
+    brick = [entry.name for entry in model.shapes.entries].index("brick")
+    for t in np.linspace(0, window, 20):
+        points = np.asarray(place(at(q, v, a, jerk, t)))
+        assert np.all((boxes[:, 0, brick] <= points + 1e-12) & (points - 1e-12 <= boxes[:, 1, brick]))
+    size = np.max(boxes[:, 1, brick] - boxes[:, 0, brick], axis=1)
+    assert np.max(size) < 3, np.sort(size)
+    # One look is conservative, where twelve joints turn and slide. Many are not, and not too many.
     ratios = [bounds[lane, first.pair[lane]] / first.time[lane] for lane in np.flatnonzero(touching)]
-    print(sorted(ratios), np.sort(first.rounds[apart]))
+    assert min(ratios) > 0.05 and np.max(first.rounds) <= 100 and np.median(first.rounds) < 45

@@ -59,6 +59,17 @@ def test_a_ball_on_a_fast_arm_pushes_a_thin_plate():
 
 
 @pytest.mark.slow
+def test_a_ball_on_a_fast_arm_bounces_off_a_thin_plate():
+    model, contact = arm_and_plate(), jdyn.RigidContact(restitution=0.5, friction=0.0)
+
+    @jax.vmap
+    def speed(angle):
+        return jdyn.simulate(model, -angle[None], jnp.array([SPEED]), 0.05, contact=contact).v[-1, 0]
+
+    np.testing.assert_allclose(speed(STARTS), -0.5 * SPEED, rtol=1e-9)
+
+
+@pytest.mark.slow
 def test_what_falls_from_rest_touches_a_thin_plate_far_below():
     builder = jdyn.Builder("ball above plates")
     builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
