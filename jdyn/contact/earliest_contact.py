@@ -54,6 +54,14 @@ def earliest_contact(
 class EarliestContacts(Structure):
     """Least times in which pairs of collision shapes can touch.
 
+    >>> builder = jdyn.Builder("ball")
+    >>> builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
+    >>> builder.add_shape("ball", "sphere", 0.1, role="collision")
+    >>> model = jdyn.with_ground(builder.build())
+    >>> found = jdyn.contact.earliest_contacts(model, jnp.array([1.1]), jnp.array([-2.0]), 1.0)
+    >>> print(found.names, found.distance.round(3), found.time.round(3))
+    (('ground', 'ball'),) [1.] [0.5]
+
     Attributes:
         names: The two shapes of each pair.
         distance: Between them [m].
@@ -145,6 +153,14 @@ def may_touch(
 
 class SweptBoxes(Structure):
     """Boxes about all that collision shapes may sweep in a time, along the axes of the world.
+
+    >>> builder = jdyn.Builder("ball")
+    >>> builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
+    >>> builder.add_shape("ball", "sphere", 0.1, role="collision")
+    >>> model = jdyn.with_ground(builder.build())
+    >>> boxes = jdyn.contact.swept_boxes(model, jnp.array([1.1]), jnp.array([-2.0]), 0.5)
+    >>> print(boxes.names, boxes.lower[:, 2].round(3) + 0.0)
+    ('ball', 'ground') [  0. -inf]
 
     Attributes:
         names: Of the shapes.

@@ -138,6 +138,14 @@ def _advanced_by(look, horizon, max_rounds):
 class FirstContact(Structure):
     """Result of `first_contact`.
 
+    >>> builder = jdyn.Builder("ball")
+    >>> builder.add_link("ball", jdyn.Prismatic((0, 0, 1)), mass=1.0)
+    >>> builder.add_shape("ball", "sphere", 0.1, role="collision")
+    >>> model = jdyn.with_ground(builder.build())
+    >>> found = jdyn.contact.first_contact(model, lambda t: jnp.array([1.1 - 2.0 * t]), 1.0, 0.0)
+    >>> print(found.time.round(3), found.names[found.pair], found.rounds)
+    0.5 ('ground', 'ball') 2
+
     Attributes:
         names: The two shapes of each pair that was looked at.
         time: When shapes touch first [s], as `time_of_contact` has it.

@@ -175,6 +175,20 @@ def test_an_arm_follows_into_its_singularity_and_out_of_it():
     assert abs(error[0] - 0.5) < 1e-12 and error[-1] < 1e-6
 
 
+def test_torques_have_derivatives_where_the_arm_is_stretched():
+    straight, v = jnp.array([0.3, 0.0]), jnp.array([0.5, -0.3])
+    region = SingularRegion(jnp.asarray(0.01), jnp.asarray(30.0))
+    reach = OperationalSpace(
+        ARM, "tip", [0.5, 0.0, -1.5], kp=30.0, kd=4.0, posture=Posture(kp=2.0, kd=1.0), damping=region
+    )
+    forwards, backwards = (jax.jit(mode(lambda q: reach(0.0, q, v)))(straight) for mode in (jax.jacfwd, jax.jacrev))
+    h = 1e-5
+    steps = (reach(0.0, straight + h * e, v) - reach(0.0, straight - h * e, v) for e in jnp.eye(2))
+    size = np.max(np.abs(forwards))
+    np.testing.assert_allclose(forwards, np.stack(list(steps), axis=1) / (2 * h), atol=1e-7 * size)
+    np.testing.assert_allclose(backwards, forwards, atol=1e-12 * size)
+
+
 def test_wrong_regions_are_named():
     for region, name in ((SingularRegion(0.0), "border"), (SingularRegion(limit=-1.0), "limit")):
         with pytest.raises(ValueError, match=f"damping.{name}: expected a number greater than zero"):
