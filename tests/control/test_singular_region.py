@@ -175,6 +175,7 @@ def test_an_arm_follows_into_its_singularity_and_out_of_it():
     assert abs(error[0] - 0.5) < 1e-12 and error[-1] < 1e-6
 
 
+@pytest.mark.slow
 def test_torques_have_derivatives_where_the_arm_is_stretched():
     straight, v = jnp.array([0.3, 0.0]), jnp.array([0.5, -0.3])
     region = SingularRegion(jnp.asarray(0.01), jnp.asarray(30.0))

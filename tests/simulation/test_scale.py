@@ -263,6 +263,7 @@ def test_constraints_are_in_their_units():
         (of.Hinge(*frames, [0, 1.0, 0], [1.0, 0, 0], *points), [L, L, L, 1, 1]),
         (of.Weld(*frames, pose), six),
         (of.Distance(*frames, 0.4, *points), L),
+        (of.PointOnPlane(*frames, [0.3, 0.1, 0.0], [0, 1.0, 0.2], 0.4), L),
         (of.Gear("slide", "hinge", [0.1, 0.2, 0.3]), L),
         (of.Gear("hinge", "slide", [0.1, 0.2, 0.3]), 1),
         (of.JointSum(["slide"], [2.0], 0.4), L),
