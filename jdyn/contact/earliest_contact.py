@@ -127,8 +127,8 @@ def may_touch(
     window: ArrayLike,
     accelerations: ArrayLike = 0.0,
 ) -> Bool[Array, " pairs"]:
-    """Which pairs of collision shapes may touch within a time, by boxes about all that shapes may sweep: those whose
-    boxes do not meet cannot. No distance is computed, which makes it cheap for many shapes.
+    """Tell which pairs of collision shapes may touch within a time, by boxes about all that shapes may sweep: those
+    whose boxes do not meet cannot. No distance is computed, which makes it cheap for many shapes.
 
     >>> builder = jdyn.Builder("balls")
     >>> for name in ("left", "right"):

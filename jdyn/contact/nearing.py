@@ -167,7 +167,7 @@ class NearingWithin(NamedTuple):
         return cls(speed, turning, turning_growth, moving, moving_growth)
 
     def moved(self, h: Scalar) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
-        """How far points move within a time, at most, and how far from where constant velocities lead them [m]."""
+        """Bounds on how far points move within a time, and how far from where constant velocities lead them [m]."""
         turned = (self.turning + self.turning_growth * h) * h
         some = turned > 0
         longer = jnp.where(some, jnp.expm1(turned) / jnp.where(some, turned, 1), 1)
@@ -202,7 +202,7 @@ class NearingWithin(NamedTuple):
 def earliest(
     distance: Float[Array, " rows"], speed: Float[Array, " rows"], acceleration: Float[Array, " rows"]
 ) -> Float[Array, " rows"]:
-    """When c s + K s² / 2 is a distance; zero where there is none, and infinite where nothing closes it."""
+    """Find when c s + K s² / 2 is a distance; zero where there is none, and infinite where nothing closes it."""
     apart = distance > 0
     closes = apart & ((acceleration > 0) | (speed > 0))
     root = jnp.sqrt(jnp.where(closes, speed**2 + 2 * acceleration * distance, 1))

@@ -171,7 +171,7 @@ def first_contact(
     *,
     max_rounds: int = 1000,
 ) -> FirstContact:
-    """When shapes touch first along a known motion: a polynomial, a reference, a trajectory between its rows.
+    """Find when shapes touch first along a known motion: a polynomial, a reference, a trajectory between its rows.
 
     Nothing is missed: time advances by no more than what cannot bring any pair together, by bounds on speeds now and on
     accelerations. From there the time of touch is found by bisection, whose guesses use how fast the distance changes
