@@ -47,8 +47,7 @@ def earliest_contact(
 
     Source: Mirtich, Impulse-based dynamic simulation of rigid body systems, 1996, section 2.3.
     """
-    distance, speed, acceleration = (jnp.asarray(x, float) for x in (distance, speed, acceleration))
-    return earliest(*jnp.broadcast_arrays(distance, speed, acceleration))
+    return _earliest_contact(distance, speed, acceleration)
 
 
 class EarliestContacts(Structure):
@@ -229,6 +228,11 @@ def distances_and_extents(found: Colliders, poses: Transform) -> tuple[Separatio
 def _apart(*shapes):
     # How deep shapes are that overlap is not asked for.
     return separation(*shapes, everywhere=False)
+
+
+@compiled
+def _earliest_contact(distance, speed, acceleration):
+    return earliest(*jnp.broadcast_arrays(distance, speed, acceleration))
 
 
 @compiled

@@ -22,6 +22,7 @@ def test_the_earliest_time_closes_the_distance():
     # Nothing closes what leaves or rests; what touches does so now.
     np.testing.assert_array_equal(earliest_contact(1.0, jnp.array([-1.0, 0.0])), jnp.inf)
     np.testing.assert_array_equal(earliest_contact(jnp.array([0.0, -1.0]), -1.0, 1.0), 0)
+    assert earliest_contact(jnp.ones(2, jnp.float32), 1.0).dtype == jnp.float32
     slopes = jax.vmap(jax.grad(earliest_contact, argnums=(0, 1, 2)))(
         jnp.ones(3), jnp.array([0.0, 2.0, -1.0]), jnp.zeros(3)
     )
