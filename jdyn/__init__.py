@@ -40,6 +40,7 @@ _set_xla_flags()
 _OF_THE_FACE = (
     "sweep", "view", "actuators", "contact", "control", "constraints", "elements", "environments", "impacts",
     "impulses", "sensors", "studies", "transmissions", "tuning", "planning", "identification",
+    "world",
 )  # fmt: skip
 
 

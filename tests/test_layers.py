@@ -13,7 +13,7 @@ FLOORS = {
     "transmissions": 5, "impacts": 6, "actuators": 6, "elements": 6, "sensors": 6, "io": 7,
     "constraints": 7, "robots": 8, "control": 8, "contact": 8, "interop": 9, "simulation": 9,
     "compile": 10, "planning": 10, "sweep": 10, "tuning": 10, "view": 11, "environments": 12,
-    "identification": 12, "studies": 12, "solvers": 12, "designs": 12,
+    "identification": 12, "studies": 12, "solvers": 12, "designs": 12, "world": 12,
     "face": 13, "cli": 13, "guide": 13, "__main__": 14,
 }  # fmt: skip
 

@@ -68,6 +68,7 @@ from jdyn.face import sensors as sensors
 from jdyn.face import studies as studies
 from jdyn.face import transmissions as transmissions
 from jdyn.face import tuning as tuning
+from jdyn.face import world as world
 from jdyn.identification import identify as identify
 from jdyn.interop import verify as verify
 from jdyn.io import save_urdf as save_urdf
@@ -143,3 +144,4 @@ from jdyn.view import animate as animate
 from jdyn.view import plots as plots
 from jdyn.view import snapshot as snapshot
 from jdyn.view import view as view
+from jdyn.world import World as World

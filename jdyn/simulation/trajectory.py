@@ -470,6 +470,19 @@ def _commanded(system, t, q, v, remembered, commands):
     return controller.force(t, q, v, memory)
 
 
+def controller_outputs(motion: Trajectory) -> Float[Array, "*lanes times outputs"]:
+    """Outputs of the controller in every row: commands of actuators, generalized forces where there are none."""
+    if motion.commands is not None or not motion.system.actuators:
+        return motion.tau if motion.commands is None else motion.commands
+
+    def commanded(system, t, q, v, remembered):
+        driven, memory = _driver(system, t, q, v, remembered, None)
+        return driven.commands(t, q, v, memory)
+
+    memory = jax.tree.leaves(motion.parts.get(ControllerMemory.part))
+    return motion._rows(commanded, motion.ts, motion.q, motion.v, memory)
+
+
 def _driver(system, t, q, v, remembered, commands):
     """The controller of a system, through its actuators, and its memory from arrays. Where it is not known, it gives
     the commands of the row, and the memory is that of the actuators, which are the last ones to remember."""
