@@ -231,34 +231,38 @@ class DynamicSum(DynamicController):
 
     terms: tuple[DynamicController, ...]
 
+    def _with_memories(self, memory):
+        """Terms, each with its memory; none of them has one where there is none of the sum, as `Driven` keeps it."""
+        return zip(self.terms, (None,) * len(self.terms) if memory is None else memory, strict=True)
+
     def start(self, t, q, v):
         return tuple(term.start(t, q, v) for term in self.terms)
 
     def force(self, t, q, v, memory):
-        first, *others = (term.force(t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+        first, *others = (term.force(t, q, v, m) for term, m in self._with_memories(memory))
         return sum(others, start=first)
 
     def rate(self, t, q, v, memory):
-        return tuple(term.rate(t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+        return tuple(term.rate(t, q, v, m) for term, m in self._with_memories(memory))
 
     def force_slopes(self, model, t, q, v, memory):
-        each = (term.force_slopes(model, t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+        each = (term.force_slopes(model, t, q, v, m) for term, m in self._with_memories(memory))
         K, D = map(sum, zip(*each, strict=True))
         return K, D
 
     def force_jacobians(self, model, t, q, v, memory):
-        return summed(term.force_jacobians(model, t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+        return summed(term.force_jacobians(model, t, q, v, m) for term, m in self._with_memories(memory))
 
     @property
     def ticks(self):
         return any(term.ticks for term in self.terms)
 
     def next_tick(self, memory):
-        ticks = [term.next_tick(m) for term, m in zip(self.terms, memory, strict=True) if term.ticks]
+        ticks = [term.next_tick(m) for term, m in self._with_memories(memory) if term.ticks]
         return jnp.min(jnp.stack(ticks))
 
     def update(self, t, q, v, memory):
-        return tuple(updated(term, t, q, v, m) for term, m in zip(self.terms, memory, strict=True))
+        return tuple(updated(term, t, q, v, m) for term, m in self._with_memories(memory))
 
 
 class Memoryless(DynamicController):

@@ -68,7 +68,8 @@ class Impacts(eqx.Module):
         first = [i for i, (a, b) in enumerate(self.pairs) if a.startswith(prefix) and not b.startswith(prefix)]
         chosen = np.array([*second, *first], int)
         signs = jnp.asarray([1.0] * len(second) + [-1.0] * len(first), self.impulse.dtype)
-        pairs = (*(self.pairs[i] for i in second), *(self.pairs[i][::-1] for i in first))
+        turned = [(b, a) for a, b in (self.pairs[i] for i in first)]
+        pairs = (*(self.pairs[i] for i in second), *turned)
         return Impacts(self.ts, pairs, self.impulse[..., chosen, :] * signs[:, None], self.energy[..., chosen])
 
     @property

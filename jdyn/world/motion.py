@@ -119,8 +119,8 @@ class WorldMotion(eqx.Module):
             return self.known_impacts
         if self.collision is None:
             raise ValueError(
-                "impacts: there are some with rigid contact alone, jdyn.World(contact=jdyn.RigidContact()), and between "
-                "shapes that may touch"
+                "impacts: there are some with rigid contact alone, jdyn.World(contact=jdyn.RigidContact()), and "
+                "between shapes that may touch"
             )
         return impacts_of(self.trajectory, self.collision)
 

@@ -92,8 +92,8 @@ def _described(x: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"class": _name(x)}
     if isinstance(x, dict) and all(isinstance(key, str) for key in x):
         return {"dict": [[key, inner(value, key)] for key, value in x.items()]}
-    if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return {"of": _name(type(x)), "items": [inner(value, name) for name, value in x._asdict().items()]}
+    if isinstance(x, tuple) and (names := getattr(x, "_fields", ())):
+        return {"of": _name(type(x)), "items": [inner(value, name) for name, value in zip(names, x, strict=True)]}
     if type(x) in (tuple, list):
         return {type(x).__name__: [inner(value, number) for number, value in enumerate(x)]}
     if dataclasses.is_dataclass(x):

@@ -13,7 +13,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float, Scalar
+from numpy.typing import ArrayLike
 
 from jdyn.actuators import Actuators
 from jdyn.array import with_fields
@@ -60,8 +61,8 @@ class World(eqx.Module):
     >>> print(round(hit.t, 3), hit.pair, hit.impulse.round(3) + 0.0, motion["left"].v[-1, 3:].round(3) + 0.0)
     0.8 ('left/ball', 'right/ball') [0.75 0.   0.  ] [0.25 0.   0.  ]
 
-    A world is a PyTree, whose numbers may be swept, batched and differentiated; `with_object`, `without` and `with_start`
-    give changed copies. Names within objects become `object/name`.
+    A world is a PyTree, whose numbers may be swept, batched and differentiated; `with_object`, `without` and
+    `with_start` give changed copies. Names within objects become `object/name`.
 
     Attributes:
         contact: How shapes of all objects touch each other; they pass through each other if None.
@@ -121,8 +122,8 @@ class World(eqx.Module):
         system: System | Model,
         *,
         placement: Transform | ArrayLike = (0, 0, 0),
-        q: Float[ArrayLike, " nq"] | str | None = None,
-        v: Float[ArrayLike, " nv"] | None = None,
+        q: ArrayLike | str | None = None,
+        v: ArrayLike | None = None,
         solver: diffrax.AbstractSolver | None = None,
     ) -> Self:
         """A world with one more object.
@@ -149,16 +150,16 @@ class World(eqx.Module):
             raise ValueError(f"system: expected a jdyn.System or a jdyn.Model, got a {type(system).__name__}")
         if system.contact is not None:
             raise ValueError(
-                f"system: {short(name)} has a contact of its own; a world has one for all, jdyn.World(contact=...): give "
-                "system.but(contact=None)"
+                f"system: {short(name)} has a contact of its own; a world has one for all, jdyn.World(contact=...): "
+                "give system.but(contact=None)"
             )
         shared = {part: _shared(part, name, getattr(self, part), getattr(system, part)) for part in SHARED}
         dtype = system.model.dtype
         fall = system.model.gravity if self.fall is None else jnp.asarray(self.fall, dtype)
         if self.gravity is None and _differ(fall, system.model.gravity):
             raise ValueError(
-                f"gravity: {self.names[0]!r} falls by {fall}, {short(name)} by {system.model.gravity}; give that of the "
-                "world, jdyn.World(gravity=...)"
+                f"gravity: {self.names[0]!r} falls by {fall}, {short(name)} by {system.model.gravity}; give that of "
+                "the world, jdyn.World(gravity=...)"
             )
         pose = as_pose(f"placement of {short(name)}", placement, dtype)
         own = system.but(model=with_fields(system.model, gravity=fall), joint_limits=None, method=None)
@@ -179,9 +180,7 @@ class World(eqx.Module):
         names, objects = (x[:place] + x[place + 1 :] for x in (self.names, self.objects))
         return with_fields(self, names=names, objects=objects)
 
-    def with_start(
-        self, name: str, q: Float[ArrayLike, " nq"] | str | None = None, v: Float[ArrayLike, " nv"] | None = None
-    ) -> Self:
+    def with_start(self, name: str, q: ArrayLike | str | None = None, v: ArrayLike | None = None) -> Self:
         """A world in which an object starts elsewhere.
 
         >>> world = jdyn.World().with_object("arm", jdyn.load("pendulum"))
@@ -269,7 +268,7 @@ class World(eqx.Module):
         """Objects that each constraint and each force element between objects names."""
         return [_named_in(part, self.names) for part in (*self.constraints, *self.elements)]
 
-    def start(self, t: ArrayLike = 0.0) -> State:
+    def start(self, t: Scalar | float = 0.0) -> State:
         """State of `merged` at the start."""
         system = self.merged()
         q, v = (jnp.concatenate([getattr(each, name) for each in self.objects]) for name in ("q", "v"))
@@ -277,9 +276,9 @@ class World(eqx.Module):
 
     def simulate(
         self,
-        t1: ArrayLike,
+        t1: Scalar | float,
         *,
-        t0: ArrayLike = 0.0,
+        t0: Scalar | float = 0.0,
         events: Sequence[Event] = (),
         solver: diffrax.AbstractSolver | None = None,
         saveat: diffrax.SaveAt | Float[Array, " times"] | None = None,
@@ -289,8 +288,8 @@ class World(eqx.Module):
     ) -> WorldMotion:
         """Simulate all objects as one system from `t0` to `t1`.
 
-        Works under `jit`, `vmap` and `grad` as `jdyn.simulate` does. With rigid contact, shapes that meet collide at the
-        instant.
+        Works under `jit`, `vmap` and `grad` as `jdyn.simulate` does. With rigid contact, shapes that meet collide at
+        the instant.
 
         Args:
             t1: End [s].
