@@ -6,6 +6,7 @@
 [-0.902]
 """
 
+from jdyn.world import Coordinator as Coordinator
 from jdyn.world import DynamicPart as DynamicPart
 from jdyn.world import GeometricPart as GeometricPart
 from jdyn.world import GraphicalPart as GraphicalPart

@@ -1,5 +1,6 @@
 """Worlds of objects that move by themselves until they touch."""
 
+from jdyn.world.coordinator import Coordinator as Coordinator
 from jdyn.world.four_parts import DynamicPart as DynamicPart
 from jdyn.world.four_parts import GeometricPart as GeometricPart
 from jdyn.world.four_parts import GraphicalPart as GraphicalPart

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -99,6 +100,26 @@ def same(t: Any, y: State, entry: Any) -> State:
 def state_before(system: System) -> Event:
     """An event at the instants of impacts, before these in the log: it leaves the state as it is."""
     return Event(Approaching(system.model.without_shapes(), _forces(system)), same)
+
+
+def collision_number(system: System, before: int) -> int | None:
+    """Number of the event that impacts are, in a simulation with `state_before` after so many other events; None
+    without rigid contact."""
+    if system.contact is None or not system.contact.reacts:
+        return None
+    field = VectorField(system.model, with_memory(None), system.method)
+    limits = () if system.joint_limits is None else system.joint_limits.events(field)
+    return before + 1 + len(limits)
+
+
+def gathered(hits: Sequence[Impact]) -> Impacts:
+    """Impacts by their records, a row each, in order of time."""
+    pairs = tuple(dict.fromkeys(hit.pair for hit in hits))
+    impulse, energy = np.zeros((len(hits), len(pairs), 3)), np.zeros((len(hits), len(pairs)))
+    hits = sorted(hits, key=lambda hit: hit.t)
+    for row, hit in enumerate(hits):
+        impulse[row, pairs.index(hit.pair)], energy[row, pairs.index(hit.pair)] = hit.impulse, hit.energy
+    return Impacts(jnp.array([hit.t for hit in hits]), pairs, jnp.asarray(impulse), jnp.asarray(energy))
 
 
 @eqx.filter_jit

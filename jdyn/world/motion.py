@@ -19,16 +19,8 @@ from jdyn.simulation.trajectory import controller_outputs
 from jdyn.spatial import Transform
 from jdyn.terminal.messages import unknown
 from jdyn.world.impacts import Impacts, impacts_of
+from jdyn.world.places import Span
 from jdyn.world.stored import load, save
-
-
-class Span(eqx.Module):
-    """Places of an object in coordinates, velocities, commands and bodies of the whole: the first, and the end."""
-
-    q: tuple[int, int] = eqx.field(static=True)
-    v: tuple[int, int] = eqx.field(static=True)
-    commands: tuple[int, int] = eqx.field(static=True)
-    bodies: tuple[int, int] = eqx.field(static=True)
 
 
 class Window(eqx.Module):

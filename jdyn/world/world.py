@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections.abc import Sequence
@@ -11,45 +10,38 @@ from typing import Any, Self
 import diffrax
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Scalar
 from numpy.typing import ArrayLike
 
-from jdyn.actuators import Actuators
 from jdyn.array import with_fields
-from jdyn.contact import Contact, RigidContact, distances, pairs_if_any
-from jdyn.control import with_memory
-from jdyn.dynamics import Method
-from jdyn.elements import ForceElement
-from jdyn.model import Constraint, Model, renamed
+from jdyn.contact import pairs_if_any
+from jdyn.model import Model
 from jdyn.model.model import as_pose
 from jdyn.simulation import (
-    CompliantLimits,
     Event,
-    ImpactLimits,
     SimulationError,
     State,
     System,
-    merge,
     simulate,
 )
-from jdyn.simulation.prepared import default_controller, suitable_solver
-from jdyn.simulation.solver import tolerances
-from jdyn.simulation.vector_field import VectorField
 from jdyn.spatial import Transform
-from jdyn.terminal.messages import short, unknown
-from jdyn.world.impacts import state_before
+from jdyn.terminal.messages import short
+from jdyn.world.coordinator import Coordinator
+from jdyn.world.impacts import collision_number, state_before
 from jdyn.world.islands import connected
-from jdyn.world.motion import Span, WorldMotion
+from jdyn.world.motion import WorldMotion
 from jdyn.world.object import WorldObject
+from jdyn.world.parts import WorldParts
+from jdyn.world.places import owner, spans
+from jdyn.world.start import overlapping, within
 from jdyn.world.stored import load, save
 
 # Parts of systems that a world has once.
 SHARED = ("joint_limits", "method")
 
 
-class World(eqx.Module):
+class World(WorldParts):
     """Objects, each a system with its own controller, actuators and sensors, in one world, where they touch.
 
     >>> world = jdyn.World(contact=jdyn.RigidContact(restitution=0.5), gravity=(0.0, 0.0, 0.0))
@@ -77,35 +69,6 @@ class World(eqx.Module):
     Raises:
         ValueError: if contact is none.
     """
-
-    contact: Contact | None = RigidContact()
-    gravity: Float[Array, 3] | None = None
-    constraints: tuple[Constraint, ...] = eqx.field(converter=tuple, default=())
-    elements: tuple[ForceElement, ...] = eqx.field(converter=tuple, default=())
-    joint_limits: CompliantLimits | ImpactLimits | None = None
-    method: Method | None = None
-    names: tuple[str, ...] = eqx.field(static=True, default=())
-    objects: tuple[WorldObject, ...] = ()
-
-    def __check_init__(self):
-        # A model of contact is any object with a method `between`.
-        if not (self.contact is None or (hasattr(self.contact, "between") and not isinstance(self.contact, type))):
-            raise ValueError(
-                f"contact: expected jdyn.RigidContact(), jdyn.ConvexContact(), jdyn.CompliantContact() or None, got "
-                f"{short(self.contact)}"
-            )
-
-    # `jax.jit(world.simulate)` looks the method up by the hash of its world; arrays have none.
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __getitem__(self, name: str) -> WorldObject:
-        """The object of a name.
-
-        Raises:
-            KeyError: if there is none.
-        """
-        return self.objects[self._place(name, KeyError)]
 
     def but(self, **changes: Any) -> Self:
         """The same with other fields, such as `contact=...`; they are not checked again.
@@ -200,13 +163,6 @@ class World(eqx.Module):
         new = with_fields(old, q=q0, v=v0)
         return with_fields(self, objects=(*self.objects[:place], new, *self.objects[place + 1 :]))
 
-    @property
-    def fall(self) -> Array | None:
-        """Acceleration of free fall [m/s²]; None of a world without gravity of its own and without objects."""
-        if self.gravity is not None or not self.objects:
-            return self.gravity
-        return self.objects[0].system.model.gravity
-
     def merged(self) -> System:
         """One system of all objects, as `jdyn.merge` makes it, with what is between them.
 
@@ -222,35 +178,6 @@ class World(eqx.Module):
         """
         return self.together(self.names)
 
-    def together(self, names: Sequence[str], known_as: Sequence[str] | None = None) -> System:
-        """One system of some objects, with what is between them.
-
-        Args:
-            names: Of the objects, in order.
-            known_as: Names that they have in the system; the same if left out. What is between them is then left out.
-
-        Raises:
-            ValueError: as for `merged`.
-        """
-        if not names:
-            raise ValueError("world: it has no objects; world.with_object(name, system) gives it one")
-        called = names if known_as is None else known_as
-        chosen = [self[name] for name in names]
-        system = merge(
-            {name: each.system for name, each in zip(called, chosen, strict=True)},
-            {name: each.placement for name, each in zip(called, chosen, strict=True)},
-            gravity=self.fall,
-            name="world",
-        )
-        between = {} if known_as else {"constraints": self.constraints, "elements": self.elements}
-        touch = bool(pairs_if_any(system.model))
-        return system.but(
-            contact=self.contact if touch else None,
-            joint_limits=self.joint_limits,
-            method=self.method,
-            **{part: (*getattr(system, part), *added) for part, added in between.items()},
-        ).astype(system.model.dtype)
-
     def islands(self) -> tuple[tuple[str, ...], ...]:
         """Islands of objects that may ever touch or are coupled; what cannot move joins none.
 
@@ -264,15 +191,9 @@ class World(eqx.Module):
         moving = {name for name, each in zip(self.names, self.objects, strict=True) if each.system.model.nv}
         return connected(self.names, [[name for name in link if name in moving] for link in (*links, *self.coupled())])
 
-    def coupled(self) -> list[tuple[str, ...]]:
-        """Objects that each constraint and each force element between objects names."""
-        return [_named_in(part, self.names) for part in (*self.constraints, *self.elements)]
-
     def start(self, t: Scalar | float = 0.0) -> State:
         """State of `merged` at the start."""
-        system = self.merged()
-        q, v = (jnp.concatenate([getattr(each, name) for each in self.objects]) for name in ("q", "v"))
-        return system.state(q, v, t=t)
+        return self.start_of(self.merged(), t)
 
     def simulate(
         self,
@@ -284,9 +205,10 @@ class World(eqx.Module):
         saveat: diffrax.SaveAt | Float[Array, " times"] | None = None,
         adjoint: diffrax.ForwardMode | None = None,
         throw: bool = True,
+        coordinator: Coordinator | None = None,
         **steps: Any,
     ) -> WorldMotion:
-        """Simulate all objects as one system from `t0` to `t1`.
+        """Simulate all objects from `t0` to `t1`, as one system or under a coordinator.
 
         Works under `jit`, `vmap` and `grad` as `jdyn.simulate` does. With rigid contact, shapes that meet collide at
         the instant.
@@ -295,6 +217,8 @@ class World(eqx.Module):
             t1: End [s].
             t0: Start [s].
             events, solver, saveat, adjoint, throw: As for `jdyn.simulate`. Events see the state of `merged`.
+            coordinator: `jdyn.world.Coordinator()`, under which objects take steps of their own while nothing touches
+                them; one system takes the same steps for all if left out.
             steps: As for `jdyn.simulate`: `stepsize_controller`, `dt0`, `max_steps`, `max_events` and `jump_times`. An
                 instant of impacts counts as two events.
 
@@ -302,20 +226,20 @@ class World(eqx.Module):
             ValueError: as for `merged` and `jdyn.simulate`.
             SimulationError: if `throw` and the end is not reached; it names shapes that overlap at the start.
         """
+        if coordinator is not None:
+            others = {"events": events, "adjoint": adjoint, "solver": solver}
+            return coordinator.motion(self, (t0, t1), saveat, throw, steps, others)
         system = self.merged()
-        dtype, rigid, collision = system.model.dtype, system.contact is not None and system.contact.reacts, None
-        if rigid:
+        collision = collision_number(system, len(events))
+        if collision is not None:
             system = system.but(contact=within(system, solver, steps.get("stepsize_controller")))
-            limits = () if system.joint_limits is None else system.joint_limits.events(_field(system))
-            collision = len(events) + 1 + len(limits)
             events = (*events, state_before(system))
-        q, v = (jnp.concatenate([getattr(each, name) for each in self.objects]) for name in ("q", "v"))
-        start = system.state(q, v, t=jnp.asarray(t0, dtype))
+        start = self.start_of(system, jnp.asarray(t0, system.model.dtype))
         options = {"t0": t0, "events": events, "solver": solver, "saveat": saveat, "adjoint": adjoint}
         try:
             trajectory = simulate(system, start, t1, throw=throw, **options, **steps)
         except SimulationError as error:
-            if overlaps := overlapping(system, start.q) if rigid else "":
+            if overlaps := "" if collision is None else overlapping(system, start.q):
                 raise SimulationError(f"world: {overlaps}") from error
             raise
         return WorldMotion(trajectory, self.names, spans(self.objects), collision)
@@ -346,61 +270,11 @@ class World(eqx.Module):
         """
         return load(path, "world", World, classes)
 
-    def _place(self, name: str, kind: type[Exception] = ValueError) -> int:
-        if name not in self.names:
-            raise kind(f"name: {unknown('object', name, self.names)}")
-        return self.names.index(name)
-
-
-def owner(name: str) -> str:
-    """Object that something of a world belongs to, by its name there."""
-    return name.split("/", 1)[0]
-
-
-def spans(objects: Sequence[WorldObject]) -> tuple[Span, ...]:
-    """Places of objects in the coordinates of the whole."""
-    sizes = [
-        (model.nq, model.nv, len(Actuators(each.system.actuators).command_names), model.nb)
-        for each in objects
-        for model in (each.system.model,)
-    ]
-    firsts = [(0, 0, 0, 0), *itertools.accumulate(sizes, lambda a, b: tuple(map(sum, zip(a, b, strict=True))))]
-    return tuple(Span(*zip(a, b, strict=True)) for a, b in itertools.pairwise(firsts))
-
-
-def within(system: System, solver: Any, stepsize_controller: Any) -> Contact | None:
-    """Contact of a system with what follows from the tolerances of a simulation."""
-    if system.contact is None:
-        return None
-    by_default = default_controller(system.model.dtype, suitable_solver(solver, system), touches=True)
-    judged = tolerances(stepsize_controller) or tolerances(by_default)
-    return system.contact if judged is None else system.contact.within(*judged)
-
-
-def overlapping(system: System, q: Float[Array, " nq"]) -> str:
-    """Sentence that names the shapes that overlap most; empty if none do, or numbers are not known."""
-    if isinstance(q, Tracer):
-        return ""
-    apart = distances(system.model, q)
-    depths = -np.asarray(apart.distance)
-    deepest = int(np.argmax(depths))
-    first, second = apart.names[deepest]
-    if not depths[deepest] > 0:
-        return ""
-    return (
-        f"{first!r} and {second!r} overlap by {depths[deepest]:.3g} m at the start; begin with them apart, or exclude "
-        "the pair"
-    )
-
 
 def _start(system: System, q: Any, v: Any) -> tuple[Array, Array]:
     q, v = (x if x is None or isinstance(x, str) else jnp.asarray(x, float) for x in (q, v))
     state = system.state(q, v)
     return state.q, state.v
-
-
-def _field(system: System) -> VectorField:
-    return VectorField(system.model, with_memory(None), system.method)
 
 
 def _differ(x: Any, y: Any) -> bool:
@@ -418,16 +292,3 @@ def _shared(part: str, name: str, of_world: Any, of_object: Any) -> Any:
             f"{part}: the world has {short(of_world)}, {short(name)} has {short(of_object)}; give both the same"
         )
     return of_world
-
-
-def _named_in(part: Any, names: Sequence[str]) -> tuple[str, ...]:
-    """Objects that a constraint or a force element names."""
-    found: list[str] = []
-
-    def seen(name: str) -> str:
-        if owner(name) in names and owner(name) not in found:
-            found.append(owner(name))
-        return name
-
-    renamed(part, seen)
-    return tuple(found)
