@@ -42,6 +42,9 @@ ROBOTS = (
     "hopper",
 )
 
+# The names in `jdyn.world.scenes.SCENES`.
+SCENES = ("cradle", "billiards", "pumas", "dominoes")
+
 # Those of the viewer.
 LOOKS = ("visual", "collision", "skeleton")
 
@@ -72,6 +75,7 @@ EXAMPLES = """examples:
   jdyn tune notebooks/tune.toml              gains that are good for all of eight payloads
   jdyn identify log.csv my_arm.urdf          masses, inertias and friction from measured forces
   jdyn tune panda                            gains by gradient through the simulation
+  jdyn world billiards --movie break.gif     rigid bodies that collide
   jdyn stiffness                             what rounding costs: figure 5.6 of Cloutier's thesis, and float32
   jdyn prrr --interactive                    the thesis' own simulator of planar robots, figure 5.2
   jdyn prrrfdt --vary q2                     the thesis' test of forward dynamics, figure 5.3
@@ -90,6 +94,11 @@ simulating from any configuration, centres of mass, inertia ellipsoids, joint ax
 
 In place of a ROBOT, the folder of a sweep's store shows a lane of it, simulated again. With --export no page opens, but
 is written, with its motion, to one file that needs no server.""",
+    "world": """A scene of rigid bodies that collide: Newton's cradle, a break at billiards, two PUMA 560s of which one
+falls onto the other, a row of dominoes. Prints impacts and the balance of energy.
+
+Where a coordinator has objects take steps of their own until they meet, as of billiards and dominoes, --merged has one
+system of all objects instead.""",
     "sweep": """Many simulations of one motion under PD control, in batches: every combination of payload and
 proportional gain. The controller does not know the payload. Writes a labelled dataset (NetCDF, for xarray) and a
 heat map.
@@ -201,6 +210,15 @@ def parser() -> argparse.ArgumentParser:
         "--plot", type=picture, metavar="FILE", help="write energies and coordinates over time to this picture"
     )
     _add_movie(words)
+
+    words = plain_command("world", "a scene of rigid bodies that collide")
+    words.add_argument("scene", choices=SCENES, metavar="NAME", help=", ".join(SCENES))
+    words.add_argument("--t1", type=positive, metavar="S", help="end [s] (default: that of the scene)")
+    words.add_argument("--merged", action="store_true", help="simulate one system of all objects")
+    words.add_argument("--plot", type=picture, metavar="FILE", help="write energies and coordinates to this picture")
+    words.add_argument("--save", type=new_file, metavar="FILE", help="keep the motion, for jdyn.world.WorldMotion.load")
+    _add_movie(words)
+    words.set_defaults(dtype="float64")
 
     words = command("sweep", "many simulations in batches: payload against gain, or what a spec says", "puma560")
     _add_sweep(words)

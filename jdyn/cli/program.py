@@ -29,6 +29,7 @@ from jdyn.cli.identify import identify
 from jdyn.cli.sweeps import replay, sweep
 from jdyn.cli.tuning import tune
 from jdyn.cli.view import view
+from jdyn.cli.world import world
 from jdyn.compile.kept_programs import kept_programs, programs_made_anew
 from jdyn.model import ModelWarning
 from jdyn.simulation import Result, SimulationError
@@ -57,7 +58,7 @@ def run(options) -> int:
     """
     commands = {
         "info": info, "simulate": simulate, "sweep": sweep, "replay": replay, "tune": tune, "stiffness": stiffness,
-        "prrr": prrr, "prrrfdt": prrrfdt, "identify": identify, "view": view,
+        "prrr": prrr, "prrrfdt": prrrfdt, "identify": identify, "view": view, "world": world,
     }  # fmt: skip
     try:
         programs = kept_programs() if options.cache else programs_made_anew()

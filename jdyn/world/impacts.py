@@ -67,11 +67,11 @@ class Impacts(eqx.Module):
         prefix = f"{name}/"
         second = [i for i, (_, b) in enumerate(self.pairs) if b.startswith(prefix)]
         first = [i for i, (a, b) in enumerate(self.pairs) if a.startswith(prefix) and not b.startswith(prefix)]
-        chosen = np.array([*second, *first], int)
-        signs = jnp.asarray([1.0] * len(second) + [-1.0] * len(first), self.impulse.dtype)
+        places, turns = (np.array(each, int) for each in (second, first))
         turned = [(b, a) for a, b in (self.pairs[i] for i in first)]
         pairs = (*(self.pairs[i] for i in second), *turned)
-        return Impacts(self.ts, pairs, self.impulse[..., chosen, :] * signs[:, None], self.energy[..., chosen])
+        impulse = jnp.concatenate([self.impulse[..., places, :], -self.impulse[..., turns, :]], axis=-2)
+        return Impacts(self.ts, pairs, impulse, self.energy[..., np.append(places, turns)])
 
     @property
     def records(self) -> list[Impact]:

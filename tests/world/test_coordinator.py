@@ -46,6 +46,7 @@ def test_islands_are_of_what_meets(tmp_path):
     assert (played.windows[3], played.impacts.records[1].t) == (motion.windows[3], hits[1].t)
 
 
+@pytest.mark.slow
 def test_coordinated_objects_move_as_one_system_does():
     """Balls off centre with friction and spin, both up to errors of steps."""
     rows = {"saveat": jnp.linspace(0, 2, 5), "max_events": 8}
