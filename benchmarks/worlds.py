@@ -1,6 +1,6 @@
 """Worlds of balls and arms: seconds by objects and by islands, as one system and coordinated.
 
-    python -m benchmarks.worlds [--objects 1,4,16,64,256] [--merged 4] [--islands 1,4,16] [--lanes 1024] [--picture FILE]
+    python -m benchmarks.worlds [--objects 1,4,16,64,256] [--merged 4] [--islands 1,4] [--lanes 1024] [--picture FILE]
 
 Each row is of one motion of 1 s in float64, run again after the run that compiles; the first run's seconds are the
 compile time. `--merged` is up to how many objects one system is simulated, whose program grows with all pairs.
@@ -104,7 +104,7 @@ def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--objects", type=_numbers, default=[1, 4, 16, 64, 256])
     words.add_argument("--merged", type=int, default=4)
-    words.add_argument("--islands", type=_numbers, default=[1, 4, 16])
+    words.add_argument("--islands", type=_numbers, default=[1, 4])
     words.add_argument("--lanes", type=int, default=1024)
     words.add_argument("--picture")
     options = words.parse_args()

@@ -21,6 +21,7 @@ def row_of_balls(count, e=1.0):
     return world
 
 
+@pytest.mark.slow
 def test_islands_are_of_what_meets(tmp_path):
     """Each ball of a row stops where it hits the next one, 0.8 m further."""
     coordinator = jdyn.world.Coordinator(window=0.1)
