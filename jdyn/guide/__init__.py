@@ -11,6 +11,7 @@ Chapters:
 - [Rounding](guide/rounding.html): its cost, and the thesis that measured it.
 - [Solvers](guide/solvers.html): which solver, which tolerances, and what to do with stiff motions.
 - [Contact](guide/contact.html): shapes that touch, forces there, and their gradients.
+- [Worlds](guide/worlds.html): many objects, their impacts, and steps of their own.
 - [Recipes](guide/recipes.html): short answers to what people ask for.
 - [Conventions](guide/conventions.html): units, frames, order of coordinates, beside those of other programs.
 - [Other programs](guide/interop.html): Pinocchio, MuJoCo, arrays and files.

@@ -261,7 +261,5 @@ nothing at all is a bound on speeds and accelerations:
 
 - Friction of rigid contact against turning and rolling, or by direction, and laws of impact by the path of the impulse
   beside rest (`jdyn.impact_event` has these laws, one point after another).
-- Worlds of many robots: what touches is one model. A robot and free bodies can be one: a builder adds the bodies, as
-  in `jdyn.robots.gripper`.
 - Hulls of more than 64 vertices, and meshes with hollows unless `jdyn.contact.decompose` cuts them.
 """

@@ -1,6 +1,7 @@
 """# Limitations
 
-- What touches is one model. Meshes touch as convex hulls or as convex parts, height fields as surfaces.
+- What touches is one model, or the objects of a `jdyn.World`, whose coordinator runs on the host, without derivatives.
+  Meshes touch as convex hulls or as convex parts, height fields as surfaces.
 - Constraints are rigid where MuJoCo's equalities are soft. Equalities of tendons around bodies, curved ones of tendons,
   and deformable bodies of MuJoCo files are named in a warning and left out, and so are actuators with plugins
   and delays of commands. Rays meet meshes as their hulls; rangefinders and distances are read where collision

@@ -3,7 +3,8 @@
 Everything that jdyn does, in a few lines each. Names are explained in the reference, with examples. Those of every day
 are flat, such as `jdyn.simulate`. Others are in modules: `jdyn.actuators`, `jdyn.centroidal`, `jdyn.constraints`,
 `jdyn.contact`, `jdyn.control`, `jdyn.designs`, `jdyn.elements`, `jdyn.environments`, `jdyn.identification`,
-`jdyn.impacts`, `jdyn.planning`, `jdyn.sensors`, `jdyn.solvers`, `jdyn.studies`, `jdyn.transmissions`, `jdyn.tuning`.
+`jdyn.impacts`, `jdyn.planning`, `jdyn.sensors`, `jdyn.solvers`, `jdyn.studies`, `jdyn.transmissions`, `jdyn.tuning`,
+`jdyn.world`.
 
 ## Robots
 
@@ -97,6 +98,11 @@ without any stiffness; `jdyn.with_ground(model)`; spheres, capsules, cylinders,
 boxes, ellipsoids, planes, height fields, hulls of meshes and their convex parts (`jdyn.contact.decompose`);
 `jdyn.contact.distances` with derivatives, `jdyn.contact.collision_pairs`; forces at every point by
 `Trajectory.contacts`; `jdyn simulate ROBOT --ground`.
+
+## Worlds
+
+`jdyn.World`: named objects, each a system; what each one did, impacts with impulses and energies; files of all that;
+`jdyn.world.Coordinator`, under which objects take steps of their own until they meet; `jdyn world billiards`.
 
 ## Closed loops
 

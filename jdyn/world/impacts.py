@@ -63,7 +63,7 @@ class Impacts(eqx.Module):
     energy: Float[Array, "*lanes rows pairs"]
 
     def of(self, name: str) -> Impacts:
-        """Those of one object, which is always the second one, so that impulses are on it."""
+        """Impacts of one object, which is always the second one, so that impulses are on it."""
         prefix = f"{name}/"
         second = [i for i, (_, b) in enumerate(self.pairs) if b.startswith(prefix)]
         first = [i for i, (a, b) in enumerate(self.pairs) if a.startswith(prefix) and not b.startswith(prefix)]
