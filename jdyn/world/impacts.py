@@ -47,7 +47,7 @@ class Impacts(eqx.Module):
 
     >>> ball, pairs = jnp.array([[[0.0, 0.0, 2.0]]]), (("table/top", "ball/ball"),)
     >>> impacts = jdyn.world.Impacts(jnp.array([0.3]), pairs, ball, jnp.array([[-0.5]]))
-    >>> print(impacts.of("table").impulse[0], impacts.records[0].pair)
+    >>> print(impacts.of("table").impulse[0] + 0.0, impacts.records[0].pair)
     [[ 0.  0. -2.]] ('table/top', 'ball/ball')
 
     Attributes:

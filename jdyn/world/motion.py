@@ -150,7 +150,7 @@ class ObjectMotion:
     >>> world = jdyn.World().with_object("left", jdyn.load("pendulum"), q=[1.0])
     >>> left = world.simulate(1.0)["left"]
     >>> print(left.q.shape, left.v[-1].round(3), left.name)
-    (101, 1) [1.596] left
+    (101, 1) [1.534] left
 
     Attributes:
         motion: Of the world.
