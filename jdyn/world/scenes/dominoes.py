@@ -12,7 +12,7 @@ from jdyn.world.world import World
 HEIGHT, WIDTH, THICKNESS, MASS = 0.05, 0.025, 0.008, 0.02
 
 
-def dominoes(count: int = 5, *, gap: float = 0.02, push: float = 2.0, friction: float = 0.2) -> Scene:
+def dominoes(count: int = 5, *, gap: float = 0.02, push: float = 4.0, friction: float = 0.2) -> Scene:
     """Row of dominoes, of which the first one is pushed over.
 
     Each turns about its lower front edge, from upright until it lies.

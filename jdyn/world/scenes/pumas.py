@@ -18,7 +18,7 @@ from jdyn.world.world import World
 BALLS = (("elbow", "link3", 0.10, (0.0, 0.0, 0.0)), ("hand", "link6", 0.09, (0.0, 0.0, 0.0)))
 
 
-def two_pumas(apart: float = 1.1, *, restitution: float = 0.5, friction: float = 0.2) -> Scene:
+def two_pumas(apart: float = 0.8, *, restitution: float = 0.5, friction: float = 0.2) -> Scene:
     """Two PUMA 560s that collide: one falls, the other floats, its weight compensated.
 
     Joints have no friction, so that energy is only lost in impacts.
@@ -41,7 +41,7 @@ def two_pumas(apart: float = 1.1, *, restitution: float = 0.5, friction: float =
     held = System(floating, controller=GravityCompensation(floating))
     world = World(contact=RigidContact(restitution=restitution, friction=friction))
     world = world.with_object("falling", falling, q=[0.0, 1.2, -1.4, 0.0, 0.0, 0.0])
-    return Scene(world.with_object("floating", held, placement=turned, q=[0.0, 0.5, -1.6, 0.0, 0.3, 0.0]), 2.0)
+    return Scene(world.with_object("floating", held, placement=turned, q=[0.0, 0.3, -1.6, 0.0, 0.3, 0.0]), 2.0)
 
 
 def _with_balls(model: Model, bits: tuple[int, int], color: tuple[float, float, float]) -> Model:
