@@ -32,7 +32,8 @@ def world(options):
         f"{options.scene}: {len(motion.names)} objects, compiled in {times.compiling:.2f} s, {t1:g} s of motion in "
         f"{times.running:.2f} s; {len(hits)} impacts"
     )
-    rows = [[f"{hit.t:.6f}", *hit.pair, _number(np.linalg.norm(hit.impulse)), _number(hit.energy)] for hit in hits]
+    size = [float(np.linalg.norm(hit.impulse)) for hit in hits]
+    rows = [[f"{hit.t:.6f}", *hit.pair, f"{x:.4g}", f"{hit.energy:.4g}"] for hit, x in zip(hits, size, strict=True)]
     print_table(["t [s]", "first", "second", "impulse [N s]", "energy [J]"], rows[:MOST])
     if len(rows) > MOST:
         print(f"... and {len(rows) - MOST} more")
@@ -42,7 +43,3 @@ def world(options):
     if options.save:
         motion.save(options.save)
         print(f"motion:   {options.save}")
-
-
-def _number(x: float) -> str:
-    return f"{x + 0.0:.4g}"

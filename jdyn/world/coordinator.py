@@ -16,16 +16,14 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
-from jdyn.control.driven import Commanded
 from jdyn.simulation import MESSAGES, Result, SimulationError, Trajectory
 from jdyn.simulation.parts import Known
 from jdyn.simulation.simulate import rows_to_save
-from jdyn.simulation.trajectory import Events
 from jdyn.terminal.messages import enumerated
 from jdyn.world.impacts import Impact, collision_number, gathered, impacts_of
 from jdyn.world.islands import connected
+from jdyn.world.joined import joined
 from jdyn.world.motion import Window, WorldMotion
-from jdyn.world.object import WorldObject
 from jdyn.world.pairs import ShapePairs
 from jdyn.world.parts import WorldParts
 from jdyn.world.places import spans
@@ -140,8 +138,7 @@ class _Run:
         none = np.zeros(0)
         self.now = [Moving(none, none, None, ())] * count
         for i, unit in self.alone.items():
-            y = unit.system.state(world.objects[i].q, world.objects[i].v, t=span[0])
-            self.now[i] = unit.split(jax.device_get(y))[0][0]
+            self.now[i] = unit.first(span[0])
         states = world.start_of(self.whole, span[0]).parts.get("elements")
         own = len(self.whole.elements) - len(world.elements)
         self.between = [None] * len(world.elements) if states is None else list(jax.device_get(states[own:]))
@@ -193,7 +190,7 @@ class _Run:
                 self.result, self.stopped = Result(int(motion.result)), island
                 return False
         for island, motion in done.items():
-            self._commit(island, motion, call, places)
+            self._commit(island, motion, times[order], places)
         names = tuple(tuple(self.world.names[i] for i in island) for island in islands)
         self.windows.append(Window(t0, t1, names))
         self.reached = t1
@@ -262,25 +259,27 @@ class _Run:
             return lower, upper
         for island, motion in ({(i,): motion for i, motion in alone.items()} | together).items():
             rows = np.concatenate([np.flatnonzero(owners == i) for i in island])
-            lower[rows], upper[rows] = motion.swept
+            # Where a motion fails, everything may meet it.
+            lower[rows] = np.where(np.isnan(motion.swept.lower), -np.inf, motion.swept.lower)
+            upper[rows] = np.where(np.isnan(motion.swept.upper), np.inf, motion.swept.upper)
         return lower, upper
 
-    def _commit(self, island: tuple[int, ...], motion: Advanced, call: tuple[Array, Array], places: np.ndarray) -> None:
+    def _commit(self, island: tuple[int, ...], motion: Advanced, times: np.ndarray, places: np.ndarray) -> None:
         """Take over the motion of an island."""
-        unit = self.alone[island[0]] if len(island) == 1 else self.units[island]
+        unit, length = self.alone[island[0]] if len(island) == 1 else self.units[island], times[-1] - times[0]
         objects, between = unit.split(motion.rows)
         for i, own in zip(island, objects, strict=True):
             self.now[i] = jax.tree.map(lambda x: x[-1], own)
             self.rows[i].append(jax.tree.map(lambda x: x[places], own))
             self.steps[i] += motion.steps
-            self.dt0[i] = float(call[0][1] - call[0][0]) / max(int(motion.steps), 1)
+            self.dt0[i] = length / max(int(motion.steps), 1)
         for i, own in zip(unit.between, between, strict=True):
             self.between[i] = jax.tree.map(lambda x: x[-1], own)
             self.rows_between[i].append(jax.tree.map(lambda x: x[places], own))
         self.tries += int(motion.tries)
         if (number := collision_number(unit.system, 0)) is not None and np.any(motion.events.which == number):
             q, v, events = jax.tree.map(jnp.asarray, (motion.rows.q, motion.rows.v, motion.events))
-            seen = Trajectory(call[1], q, v, {}, events, motion.result, {}, known=Known.of(unit.system))
+            seen = Trajectory(jnp.asarray(times), q, v, {}, events, motion.result, {}, known=Known.of(unit.system))
             self.hits += [hit._replace(pair=self._names(island, hit.pair)) for hit in impacts_of(seen, number).records]
 
     def _names(self, island: tuple[int, ...], pair: tuple[str, str]) -> tuple[str, str]:
@@ -298,39 +297,14 @@ class _Run:
 
     def _whole(self) -> WorldMotion:
         """Motion of all objects."""
-        count, none = len(self.times), Moving(np.zeros((0, 0)), np.zeros((0, 0)), None, ())
-
-        def whole(*x: np.ndarray) -> Any:
-            """All rows; NaN where none were reached."""
-            rows = np.concatenate(x)
-            return np.concatenate([rows, np.full((count - len(rows), *rows.shape[1:]), np.nan, rows.dtype)])
-
-        rows = [jax.tree.map(whole, *(each or [none])) for each in self.rows]
-        between = [jax.tree.map(whole, *each) if each else None for each in self.rows_between]
-        q, v = (jnp.asarray(np.concatenate([getattr(each, name) for each in rows], axis=1)) for name in ("q", "v"))
-        parts = {
-            "controller": joined_memories(self.world.objects, [each.memory for each in rows]),
-            "elements": (*(state for each in rows for state in each.elements), *between),
-        }
-        parts = {name: jax.tree.map(jnp.asarray, part) for name, part in parts.items() if jax.tree.leaves(part)}
-        accepted, nothing = int(np.sum(self.steps)), jnp.zeros(0)
+        accepted, names = int(np.sum(self.steps)), self.world.names
         stats = {"t_reached": self.reached, "accepted_steps": accepted, "rejected_steps": self.tries - accepted}
-        stats, result = jax.tree.map(jnp.asarray, stats), jnp.asarray(int(self.result), jnp.int32)
-        events = Events(nothing, nothing.astype(jnp.int32), nothing.astype(jnp.int32), q[:0], v[:0])
-        trajectory = Trajectory(jnp.asarray(self.times), q, v, parts, events, result, stats, known=Known.of(self.whole))
-        names, windows = self.world.names, tuple(self.windows)
+        trajectory = joined(
+            self.whole, self.world.objects, self.times, self.rows, self.rows_between, self.result, stats
+        )
         impacts = gathered(self.hits) if self.contact is not None and self.contact.reacts else None
         steps = {name: jnp.asarray(count) for name, count in zip(names, self.steps, strict=True)}
-        return WorldMotion(trajectory, names, spans(self.world.objects), None, impacts, windows, steps)
-
-
-def joined_memories(objects: Sequence[WorldObject], memories: Sequence[Any]) -> Any:
-    """Memory of the controller of the merged system by those of the objects."""
-    if not any(each.system.actuators for each in objects):
-        return tuple(memories)
-    driven = [(each.name, memory) for each, memory in zip(objects, memories, strict=True) if memory is not None]
-    states = {f"{name}/{own}": x for name, memory in driven for own, x in memory.actuators.items()}
-    return Commanded(tuple(memory.controller for _, memory in driven), states)
+        return WorldMotion(trajectory, names, spans(self.world.objects), None, impacts, tuple(self.windows), steps)
 
 
 def _alike(things: dict[int, Any]) -> list[list[int]]:

@@ -3,8 +3,6 @@
 Source: Ruspini, Lee and Khatib, section 4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -78,7 +76,7 @@ class DynamicPart(_InState):
         return potential_energy(self.model, self.q)
 
     def response(
-        self, link: str, impulse: Float[Array, 3], point: Float[Array, 3] | None = None
+        self, link: str, impulse: Float[Array, "3"], point: Float[Array, "3"] | None = None
     ) -> Float[Array, " nv"]:
         """Change of the velocity by an impulse at a point, without that of constraints, see `jdyn.impulse_response`.
 
@@ -108,11 +106,11 @@ class KinematicPart(_InState):
         """Pose of a body or a frame in the world."""
         return frame_pose(self.model, self.q, self._of(link))
 
-    def velocity(self, link: str, point: Float[Array, 3] | None = None) -> Float[Array, 6]:
+    def velocity(self, link: str, point: Float[Array, "3"] | None = None) -> Float[Array, "6"]:
         """Velocity [ω; v] of a point of a link, in axes of the world [rad/s, m/s]; of its origin if left out."""
         return frame_velocity(self.model, self.q, self.v, self._of(link), point=point, frame="aligned")
 
-    def jacobian(self, link: str, point: Float[Array, 3] | None = None) -> Float[Array, "6 nv"]:
+    def jacobian(self, link: str, point: Float[Array, "3"] | None = None) -> Float[Array, "6 nv"]:
         """Jacobian of `velocity`."""
         return jacobian(self.model, self.q, self._of(link), point=point, frame="aligned")
 

@@ -1,13 +1,13 @@
 """Fields of worlds, and systems made of some of their objects."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
+from jdyn.array import shaped
 from jdyn.contact import Contact, RigidContact, pairs_if_any
 from jdyn.dynamics import Method
 from jdyn.elements import ForceElement
@@ -18,11 +18,15 @@ from jdyn.world.object import WorldObject
 from jdyn.world.places import named_in, owner
 
 
+def _gravity(x: Any) -> Array | None:
+    return None if x is None else shaped("gravity", x, float, (3,))
+
+
 class WorldParts(eqx.Module):
     """Fields of `jdyn.World`, which describes them."""
 
     contact: Contact | None = RigidContact()
-    gravity: Float[Array, 3] | None = None
+    gravity: Float[Array, "3"] | None = eqx.field(converter=_gravity, default=None)
     constraints: tuple[Constraint, ...] = eqx.field(converter=tuple, default=())
     elements: tuple[ForceElement, ...] = eqx.field(converter=tuple, default=())
     joint_limits: CompliantLimits | ImpactLimits | None = None
@@ -74,7 +78,7 @@ class WorldParts(eqx.Module):
         system = merge(
             {name: each.system for name, each in zip(called, chosen, strict=True)},
             {name: each.placement for name, each in zip(called, chosen, strict=True)},
-            gravity=self.fall,
+            gravity=jnp.asarray(self.fall, chosen[0].system.model.dtype),
             name="world",
         )
         new = dict(zip(names, called, strict=True))

@@ -88,6 +88,13 @@ class Unit(NamedTuple):
         """Places of the objects that have a controller or actuators."""
         return [place for place, each in enumerate(self.objects) if _is_driven(each)]
 
+    def first(self, t: float) -> Moving:
+        """Motion of its only object at the start."""
+        (thing,) = self.objects
+        if not (self.driven or thing.system.elements):
+            return Moving(*jax.device_get((thing.q, thing.v)), None, ())
+        return self.split(jax.device_get(self.system.state(thing.q, thing.v, t=t)))[0][0]
+
     def start(self, moving: Sequence[Moving], between: Sequence[Any] = ()) -> State:
         """State of the unit by those of its objects, and of force elements between them."""
         parts: dict[str, Any] = {}

@@ -124,7 +124,7 @@ def test_what_is_for_one_system_alone_is_refused():
         overlapping.simulate(2.0, **rows, coordinator=jdyn.world.Coordinator(window=0.1))
     failed = overlapping.simulate(2.0, **rows, coordinator=jdyn.world.Coordinator(window=0.1), throw=False)
     assert failed.result == jdyn.Result.overlap
-    assert np.all(np.isnan(failed.q))
+    assert failed.q.shape == (5, 14) and np.all(np.isnan(failed.q))
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Billiards."""
 
+import jax.numpy as jnp
 import numpy as np
 
 from jdyn.contact import RigidContact
@@ -44,7 +45,7 @@ def billiards(rows: int = 3, *, speed: float = 4.0, restitution: float = 0.95, f
 
 def _ball(color):
     builder = Builder("ball")
-    joint = Planar((0, 0, 1), (1, 0, 0))
+    joint = Planar(normal=jnp.array([0.0, 0.0, 1.0]), x=jnp.array([1.0, 0.0, 0.0]))
     builder.add_link("ball", joint, mass=MASS, inertia=0.4 * MASS * RADIUS**2, damping=0.02 * MASS)
     builder.add_shape("ball", "sphere", RADIUS, placement=(0, 0, RADIUS), color=color)
     return builder.build()

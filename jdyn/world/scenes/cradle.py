@@ -1,5 +1,7 @@
 """Newton's cradle."""
 
+import jax.numpy as jnp
+
 from jdyn.contact import RigidContact
 from jdyn.model import Builder, Revolute
 from jdyn.world.scenes.scene import Scene
@@ -28,7 +30,9 @@ def newtons_cradle(
         gap: Between neighbours at rest [m]; less than about 1e-5 m counts as none.
     """
     builder = Builder("pendulum")
-    builder.add_link("ball", Revolute((0, 1, 0)), mass=MASS, com=(0, 0, -LENGTH), inertia=0.4 * MASS * RADIUS**2)
+    builder.add_link(
+        "ball", Revolute(jnp.array([0.0, 1.0, 0.0])), mass=MASS, com=(0, 0, -LENGTH), inertia=0.4 * MASS * RADIUS**2
+    )
     builder.add_shape("ball", "sphere", RADIUS, placement=(0, 0, -LENGTH), color=(0.75, 0.76, 0.8))
     string = {"placement": (0, 0, -LENGTH / 2), "color": (0.3, 0.3, 0.3)}
     builder.add_shape("ball", "capsule", (0.003, LENGTH), role="visual", name="string", **string)

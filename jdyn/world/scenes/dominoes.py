@@ -1,5 +1,6 @@
 """A row of dominoes."""
 
+import jax.numpy as jnp
 import numpy as np
 
 from jdyn.contact import RigidContact
@@ -30,10 +31,8 @@ def dominoes(count: int = 5, *, gap: float = 0.02, push: float = 4.0, friction: 
     builder = Builder("domino")
     middle = (-THICKNESS / 2, 0, HEIGHT / 2)
     inertia = (WIDTH**2 + HEIGHT**2, THICKNESS**2 + HEIGHT**2, THICKNESS**2 + WIDTH**2)
-    builder.add_link(
-        "domino", Revolute((0, 1, 0)), mass=MASS, com=middle, inertia=[MASS / 12 * each for each in inertia],
-        lower=0.0, upper=np.pi / 2,
-    )  # fmt: skip
+    hinge, inertia = Revolute(jnp.array([0.0, 1.0, 0.0])), [MASS / 12 * each for each in inertia]
+    builder.add_link("domino", hinge, mass=MASS, com=middle, inertia=inertia, lower=0.0, upper=np.pi / 2)
     builder.add_shape("domino", "box", (THICKNESS, WIDTH, HEIGHT), placement=middle)
     model = builder.build()
     world = World(contact=RigidContact(restitution=0.1, friction=friction), joint_limits=CompliantLimits())
