@@ -119,6 +119,7 @@ def main() -> None:
         row(f"64 balls, {islands} pairs collide", balls(64, islands), coordinator)
     for slow, stiff in ((0, True), (100, False), (100, True)):
         row(f"{slow} slow arms{', one stiff' if stiff else ''}", arms(slow, stiff), coordinator)
+    row("100 slow arms, one stiff", arms(100, True), None)
     if options.lanes:
         many_worlds(options.lanes, options.picture)
 

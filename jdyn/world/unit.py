@@ -92,7 +92,7 @@ class Unit(NamedTuple):
         """Motion of its only object at the start."""
         (thing,) = self.objects
         if not (self.driven or thing.system.elements):
-            return Moving(*jax.device_get((thing.q, thing.v)), None, ())
+            return Moving(np.asarray(thing.q), np.asarray(thing.v), None, ())
         return self.split(jax.device_get(self.system.state(thing.q, thing.v, t=t)))[0][0]
 
     def start(self, moving: Sequence[Moving], between: Sequence[Any] = ()) -> State:
