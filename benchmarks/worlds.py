@@ -68,7 +68,7 @@ def row(name: str, world: jdyn.World, coordinator: jdyn.world.Coordinator | None
 def many_worlds(lanes: int, picture: str | None) -> None:
     """A batch over restitution and friction: two balls off centre."""
     side, ball = int(np.sqrt(lanes)), jdyn.load("ball")
-    e, mu = map(jnp.ravel, jnp.meshgrid(jnp.linspace(0.0, 1.0, side), jnp.linspace(0.0, 1.0, side)))
+    e, mu = map(jnp.ravel, jnp.meshgrid(jnp.linspace(0.0, 1.0, side), jnp.linspace(0.0, 0.15, side)))
     world = jdyn.World(gravity=(0.0, 0.0, 0.0)).with_object("left", ball, v=[0, 0, 0, 1.0, 0, 0])
     world = world.with_object("right", ball, placement=(1.0, 0.05, 0.0))
 

@@ -38,7 +38,7 @@ print("jax" in sys.modules, status)
     ("words", "status"),
     [
         (["--help"], 0), (["--version"], 0), (["sweep", "--help"], 0), (["prrr", "--help"], 0),
-        (["identify", "--help"], 0), (["view", "--help"], 0), (["prrrfdt", "--help"], 0),
+        (["identify", "--help"], 0), (["view", "--help"], 0), (["prrrfdt", "--help"], 0), (["world", "--help"], 0),
         ([], 2), (["nonsense"], 2), (["sweep", "--kp", "x", "y"], 2),
         (["simulate", "panda", "--plot", "nowhere/motion.png"], 2), (["prrr", "--integration", "euler"], 2),
     ],

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jdyn
+from jdyn.cli import main
 from jdyn.cli.parser import SCENES as SCENES_OF_COMMANDS
 from jdyn.world import SCENES
 
@@ -76,3 +77,15 @@ def test_each_domino_brings_down_the_next_one():
     assert list(first)[:2] == [("domino1", "domino2"), ("domino2", "domino3")]
     assert float(motion["domino3"].q[-1, 0]) > 1.5
     assert np.all(np.diff(motion.q[-1]) > 0)
+
+
+@pytest.mark.slow
+def test_the_command_tells_impacts_and_energy(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(SCENES, "cradle", lambda: jdyn.world.newtons_cradle(2))
+    monkeypatch.chdir(tmp_path)
+    assert main(["world", "cradle", "--t1", "0.5", "--save", "motion.npz"]) == 0
+    printed = capsys.readouterr().out
+    motion = jdyn.world.WorldMotion.load(tmp_path / "motion.npz")
+    (hit,) = motion.impacts.records
+    assert f"{hit.t:.6f}  ball1/ball  ball2/ball" in printed
+    assert f"energy: {float(motion.energy[0]):.8g} J at the start" in printed
