@@ -77,10 +77,11 @@ Costs are then of islands, not of objects, and a stiff object does not shorten t
 | you want | take |
 |---|---|
 | `jit`, `vmap`, derivatives, events | one system |
-| up to three objects, or all of them together in one heap | one system |
-| many objects that meet now and then; one that is stiff among slow ones | `coordinator=jdyn.world.Coordinator()` |
+| a few objects, many that touch all the time, or many that never do | one system |
+| many objects that meet now and then; another solver for one of them | `coordinator=jdyn.world.Coordinator()` |
 
-The coordinator runs on the host. Each structure of an island compiles once, twenty seconds or more with rigid contact.
+The coordinator runs on the host, which takes some 15 ms for each object at the start. Each structure of an island
+compiles once, twenty seconds or more with rigid contact.
 
 ## Files
 

@@ -252,7 +252,7 @@ def test_many_worlds_bounce_at_once():
 
     def bounced(e, speed):
         world = two_balls(e, 0.0, spin=(0.0, 0.0, 0.0), y=0.0).with_start(
-            "left", v=jnp.array([0, 0, 0, 1, 0, 0]) * speed
+            "left", v=jnp.array([0.0, 0, 0, 1, 0, 0]) * speed
         )
         motion = collided(world)
         return motion["left"].v[-1, 3], motion["right"].v[-1, 3], motion.impacts
@@ -274,7 +274,7 @@ def test_derivatives_pass_through_a_collision():
     """Place of the right ball, (1 + e) u/2 (2 − 0.8/u), and its derivatives."""
 
     def place(e, u):
-        world = two_balls(e, 0.0, spin=(0.0, 0.0, 0.0), y=0.0).with_start("left", v=jnp.array([0, 0, 0, 1, 0, 0]) * u)
+        world = two_balls(e, 0.0, spin=(0.0, 0.0, 0.0), y=0.0).with_start("left", v=jnp.array([0.0, 0, 0, 1, 0, 0]) * u)
         return collided(world)["right"].q[-1, 0]
 
     e, u = 0.6, 1.3
