@@ -269,6 +269,9 @@ class _Run:
         unit, length = self.alone[island[0]] if len(island) == 1 else self.units[island], times[-1] - times[0]
         objects, between = unit.split(motion.rows)
         for i, own in zip(island, objects, strict=True):
+            # What cannot move may be part of several islands.
+            if i not in self.kinds:
+                continue
             self.now[i] = jax.tree.map(lambda x: x[-1], own)
             self.rows[i].append(jax.tree.map(lambda x: x[places], own))
             self.steps[i] += motion.steps
