@@ -16,7 +16,7 @@ from jdyn.control.controller import with_memory
 from jdyn.elements import Elements
 from jdyn.simulation import Event, State, System, Trajectory
 from jdyn.simulation.parts import Known
-from jdyn.simulation.rigid_collisions import Approaching
+from jdyn.simulation.rigid_events import Changing
 from jdyn.simulation.vector_field import VectorField
 
 
@@ -98,8 +98,9 @@ def same(t: Any, y: State, entry: Any) -> State:
 
 
 def state_before(system: System) -> Event:
-    """An event at the instants of impacts, before these in the log: it leaves the state as it is."""
-    return Event(Approaching(system.model.without_shapes(), _forces(system)), same)
+    """An event at the instants of impacts, and where points stop to slide, before these in the log: it leaves the state
+    as it is."""
+    return Event(Changing(system.model.without_shapes(), _forces(system)), same)
 
 
 def collision_number(system: System, before: int) -> int | None:
@@ -135,9 +136,9 @@ def impacts_of(motion: Trajectory, number: int) -> Impacts:
 
     def in_lane(numbers, ts, which, q, v):
         system = known.with_numbers(numbers)
-        here = which == number
-        # The event before it, at the same instant, left the velocity before.
-        before = jnp.concatenate([v[:1], v[:-1]])
+        # The event before it, at the same instant, left the velocity before. Where points stop to slide, it stays.
+        earlier, before = (jnp.concatenate([x[:1], x[:-1]]) for x in (ts, v))
+        here = (which == number) & (ts == earlier) & jnp.any(v != before, axis=1)
         impulse, energy = jax.vmap(lambda *row: _impact(system, *row))(ts, q, before)
         impulse, energy = jnp.where(here[:, None, None], impulse, 0), jnp.where(here[:, None], energy, 0)
         return jnp.where(here, ts, jnp.nan), impulse, energy
@@ -158,8 +159,8 @@ def _impact(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array]
     J, _, G = delassus(here.J, here.touch, lambda force: field.response(t, y, force))
     apart = jnp.array([[0.0, 0.0, 1.0]], v.dtype)
     speeds = jnp.where(here.touch[:, None], (J @ v).reshape(-1, 3), apart)
-    e = jnp.broadcast_to(contact.restitution, here.friction.shape)
-    hit = contact.law(G, speeds, e, here.friction)
+    e, friction, _ = here.numbers
+    hit = contact.law(G, speeds, e, friction)
     work = jnp.sum(hit.impulse * (speeds + hit.velocity), axis=1) / 2
     impulse = jnp.einsum("pij,pi->pj", here.axes, hit.impulse)
     places, count = here.points.pairs.of_points, len(contact.colliders.pairs)

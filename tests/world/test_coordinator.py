@@ -118,6 +118,10 @@ def test_what_is_for_one_system_alone_is_refused():
         with pytest.raises(ValueError) as error:
             refused()
         assert message in str(error.value)
+
+
+@pytest.mark.slow
+def test_shapes_that_overlap_at_the_start_are_named():
     overlapping = two_balls().with_start("right", q=[-0.85, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
     rows = {"saveat": jnp.linspace(0, 2, 5), "max_events": 8}
     with pytest.raises(jdyn.SimulationError, match="world: 'left/ball' and 'right/ball' overlap by"):
