@@ -16,7 +16,7 @@ from jaxtyping import Array, ArrayLike, Float, Scalar
 from jdyn.actuators import Actuator
 from jdyn.array import where
 from jdyn.constraints import blocked, constraint_distance
-from jdyn.contact import Contact, ContactWarning
+from jdyn.contact import Contact, ContactWarning, distances
 from jdyn.control import Driven
 from jdyn.control.controller import DynamicController
 from jdyn.dynamics import Method, resolved
@@ -459,6 +459,11 @@ def _failure(system: System, q0, step, trajectory: Trajectory, t1) -> str:
     hint = "" if system.contact is None or int(stats["accepted_steps"]) else hint
     if code == Result.bad_model:
         hint = "".join(f"{problem}. " for problem in impossible(model))
+    if code == Result.overlap:
+        found = distances(model, model.normalize(q0))
+        deepest = int(np.argmin(found.distance))
+        a, b = found.names[deepest]
+        hint = f"{a!r} and {b!r} overlap by {-float(found.distance[deepest]):.3g} m. "
     if code == Result.bad_configuration:
         bad = ~np.isfinite(np.asarray(model.normalize(q0)))
         hint = (

@@ -1,14 +1,18 @@
 """Rigid contact in simulations, beside closed forms."""
 
+import warnings
+
 import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import trimesh
 
 import jdyn
 from jdyn.array import with_fields
 from jdyn.contact import colliders
+from jdyn.model import ModelError
 
 G = 9.81
 
@@ -267,8 +271,12 @@ def test_two_surfaces_have_the_smaller_restitution_and_the_larger_friction():
 def test_bad_numbers_are_refused():
     with pytest.raises(ValueError, match="restitution: expected a number from 0 to 1"):
         jdyn.RigidContact(restitution=1.2)
-    with pytest.raises(ValueError, match="friction: expected a number not negative"):
-        jdyn.RigidContact(friction=-0.1)
+    for restitution in (-0.1, np.nan):
+        with pytest.raises(ValueError, match="restitution: expected a number from 0 to 1"):
+            jdyn.RigidContact(restitution=restitution)
+    for friction in (-0.1, np.inf):
+        with pytest.raises(ValueError, match="friction: expected a number not negative"):
+            jdyn.RigidContact(friction=friction)
     with pytest.raises(ValueError, match="forwards in time"):
         jdyn.simulate(FALLING, jnp.array([1.0]), jnp.zeros(1), -1.0, contact=jdyn.RigidContact())
 
@@ -342,9 +350,36 @@ def test_a_thrown_cube_has_the_derivative_of_differences():
     np.testing.assert_allclose(value, ways(-2.0), atol=1e-9)
 
 
-def test_an_overlap_at_the_start_is_told():
-    with pytest.raises(jdyn.SimulationError, match="rigid shapes overlap at the start"):
+def test_an_overlap_at_the_start_is_told_with_its_pair():
+    said = "rigid shapes overlap at the start; .* 'world' and 'body' overlap by 0.05 m"
+    with pytest.raises(jdyn.SimulationError, match=said):
         dropped(0.05)
+
+
+@pytest.mark.parametrize(("faces", "said"), [([[0, 1, 2], [1, 3, 2]], "within one plane"), (None, "not a closed")])
+def test_flat_meshes_are_refused_and_open_ones_named(tmp_path, faces, said):
+    """An open box touches as its hull, which is said."""
+    mesh = trimesh.creation.box()
+    flat = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]
+    mesh = trimesh.Trimesh(mesh.vertices, mesh.faces[1:]) if faces is None else trimesh.Trimesh(flat, faces)
+    mesh.export(tmp_path / "part.stl")
+    builder = jdyn.Builder("part")
+    builder.add_link("part", jdyn.Prismatic((0, 0, 1)), mass=1.0)
+    builder.add_shape("part", "mesh", path=str(tmp_path / "part.stl"), role="collision")
+    model = jdyn.with_ground(builder.build())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            # Traced, and not compiled.
+            jax.eval_shape(
+                lambda q: jdyn.simulate(model, q, jnp.zeros(1), 0.01, contact=jdyn.RigidContact()).q, jnp.array([5.0])
+            )
+            found = [str(warning.message) for warning in caught]
+        except ModelError as error:
+            found = [str(error)]
+    assert len(found) == 1
+    assert said in found[0]
+    assert "part.stl" in found[0]
 
 
 def test_scaling_knows_its_numbers():
