@@ -9,7 +9,7 @@ import jdyn
 from jdyn.impacts import Brach, Poisson, PoissonTogether, Stronge
 from jdyn.spatial.rotation import quaternion_to_matrix
 
-ROBOTS, EACH = 20, 5000
+ROBOTS, EACH, IMPACTS = 20, 7500, 100_000
 LAWS = {"poisson": Poisson(), "stronge": Stronge(), "brach": Brach()}
 
 
@@ -66,19 +66,19 @@ def gain(G, v, p):
 def test_no_robot_gains_energy():
     """By the laws of one point that promise it."""
     G, v, energy = drawn(1)
+    # Points that have few joints below them do not move along all three directions.
+    moves = np.flatnonzero(np.linalg.cond(G) < 1e10)[:IMPACTS]
+    assert len(moves) == IMPACTS
+    G, v, energy = G[moves], v[moves], energy[moves]
     rng = np.random.default_rng(0)
-    e, mu = rng.uniform(size=len(v)), rng.uniform(0, 1.5, size=len(v))
-    # Points of robots with few joints do not move along all three directions.
-    rank = np.linalg.cond(G) < 1e10
-    assert len(v) == 100_000
-    assert np.sum(rank) > 90_000
+    e, mu = rng.uniform(size=IMPACTS), rng.uniform(0, 1.5, size=IMPACTS)
     for name, law in LAWS.items():
         found = jax.jit(jax.vmap(law))(G, v, e, mu)
         p = np.asarray(found.impulse)
-        assert np.all(np.isfinite(p[rank])), name
+        assert np.all(np.isfinite(p)), name
         scale = energy + np.sum(np.abs(p * v), 1)
-        assert np.nanmax((gain(G, v, p) / scale)[rank]) < 1e-11, name
-        assert np.all(np.asarray(found.velocity)[rank, 2] > -1e-9), name
+        assert np.max(gain(G, v, p) / scale) < 1e-11, name
+        assert np.all(np.asarray(found.velocity)[:, 2] > -1e-9), name
 
 
 @pytest.mark.exhaustive
