@@ -140,6 +140,8 @@ def points(motion: Motion, truth: np.ndarray, ours: Jdyn, drake: Drake | None, o
         poses, steps = ours(tolerance)
         seconds = timed(lambda: jax.block_until_ready(ours.program(tolerance)))  # noqa: B023
         yield point(OWN, tolerance, poses, seconds, steps=steps)
+        if seconds > options.seconds:
+            break
     elastic = motion.restitution == 1
     stiff_ones = STEPS_A_BOUNCE if elastic else (1,)
     for stiff, method in [(0, "Euler"), *itertools.product(stiff_ones, ("Euler", "RK4"))]:
