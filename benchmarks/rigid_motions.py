@@ -194,7 +194,7 @@ def elastic(side: int) -> Motion:
     return Motion(
         f"elastic {side}{side}{side}",
         f"{side}³ balls that fall on a floor and on each other, e = 1, without friction",
-        bodies, ("plane", ()), 0.0, 1.0, 1.0,
+        bodies, ("plane", ()), 0.0, 1.0, 0.5,
     )  # fmt: skip
 
 
@@ -202,4 +202,21 @@ def _at(position, rotation=None) -> np.ndarray:
     return np.concatenate([[position], np.eye(3) if rotation is None else rotation])[None]
 
 
-ORDER = (slides_to_a_stop, slides_up_and_back, slides_and_rolls, leaves_a_ball, bounces, tumbles)
+def flies_together() -> Motion:
+    """Balls without weight that fly at each other: momentum is all that stays."""
+    places = ((-0.5, 0.02, 0.0), (0.5, -0.03, 0.01), (0.03, 0.6, -0.02), (0.0, -0.7, 0.04))
+    bodies = tuple(
+        Body("sphere", (0.1,), (4e-3,) * 3, (x, y, z), (-2 * x, -2 * y, 0.0), mass=1.0 + i)
+        for i, (x, y, z) in enumerate(places)
+    )
+    return Motion(
+        "fly together",
+        "four balls of 1 to 4 kg without weight that meet, e = 1, without friction",
+        bodies, ("sphere", (0.01,)), 0.0, 1.0, 1.0, (0.0, 0.0, 0.0),
+    )  # fmt: skip
+
+
+MOTIONS = (
+    slides_to_a_stop, slides_up_and_back, slides_and_rolls, leaves_a_ball, bounces, tumbles, rolls, flies_together,
+    lambda: elastic(2),
+)  # fmt: skip

@@ -187,7 +187,7 @@ def main():
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     print(f"One core, float64, {time.strftime('%Y-%m-%d')}, MuJoCo {mujoco.__version__}; times in µs")
-    for make in rigid_motions.ORDER:
+    for make in rigid_motions.MOTIONS:
         motion = make()
         if motion.name.startswith(tuple(options.motions.split(","))):
             drake = Drake(options.drake_python, motion) if options.drake_python else None
