@@ -9,7 +9,7 @@ import jdyn
 from jdyn.impacts import Brach, Poisson, PoissonTogether, Stronge
 from jdyn.spatial.rotation import quaternion_to_matrix
 
-ROBOTS, EACH, IMPACTS = 20, 7500, 100_000
+ROBOTS, EACH, IMPACTS = 10, 15_000, 100_000
 LAWS = {"poisson": Poisson(), "stronge": Stronge(), "brach": Brach()}
 
 
@@ -73,7 +73,8 @@ def test_no_robot_gains_energy():
     rng = np.random.default_rng(0)
     e, mu = rng.uniform(size=IMPACTS), rng.uniform(0, 1.5, size=IMPACTS)
     for name, law in LAWS.items():
-        found = jax.jit(jax.vmap(law))(G, v, e, mu)
+        # In batches that wait for their slowest lane alone.
+        found = jax.jit(lambda x, law=law: jax.lax.map(lambda x: law(*x), x, batch_size=1000))((G, v, e, mu))
         p = np.asarray(found.impulse)
         assert np.all(np.isfinite(p)), name
         scale = energy + np.sum(np.abs(p * v), 1)
