@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jdyn.contact import RigidContact
-from jdyn.model import Builder, Revolute
+from jdyn.model import Builder, Revolute, Touching
 from jdyn.simulation import CompliantLimits
 from jdyn.world.coordinator import Coordinator
 from jdyn.world.scenes.scene import Scene
@@ -16,7 +16,8 @@ HEIGHT, WIDTH, THICKNESS, MASS = 0.05, 0.025, 0.008, 0.02
 def dominoes(count: int = 5, *, gap: float = 0.02, push: float = 4.0, friction: float = 0.2) -> Scene:
     """Row of dominoes, of which the first one is pushed over.
 
-    Each turns about its lower front edge, from upright until it lies.
+    Each turns about its lower front edge, from upright until it lies. The upper edge of one touches the face of the
+    next, in the middle, where it is round.
 
     >>> world, t1, _ = jdyn.world.dominoes(3)
     >>> print(world.names)
@@ -33,7 +34,11 @@ def dominoes(count: int = 5, *, gap: float = 0.02, push: float = 4.0, friction: 
     inertia = (WIDTH**2 + HEIGHT**2, THICKNESS**2 + HEIGHT**2, THICKNESS**2 + WIDTH**2)
     hinge, inertia = Revolute(jnp.array([0.0, 1.0, 0.0])), [MASS / 12 * each for each in inertia]
     builder.add_link("domino", hinge, mass=MASS, com=middle, inertia=inertia, lower=0.0, upper=np.pi / 2)
-    builder.add_shape("domino", "box", (THICKNESS, WIDTH, HEIGHT), placement=middle)
+    # Edges touch faces, faces no faces.
+    face, edge = (Touching(contype=bits, conaffinity=3 - bits) for bits in (1, 2))
+    builder.add_shape("domino", "box", (THICKNESS, WIDTH, HEIGHT), placement=middle, touching=face, name="face")
+    top = (-THICKNESS / 2, 0, HEIGHT - THICKNESS / 2)
+    builder.add_shape("domino", "sphere", THICKNESS / 2, placement=top, role="collision", touching=edge, name="edge")
     model = builder.build()
     world = World(contact=RigidContact(restitution=0.1, friction=friction), joint_limits=CompliantLimits())
     for i in range(count):
