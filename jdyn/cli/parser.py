@@ -43,7 +43,7 @@ ROBOTS = (
 )
 
 # The names in `jdyn.world.scenes.SCENES`.
-SCENES = ("cradle", "billiards", "pumas", "dominoes")
+SCENES = ("cradle", "billiards", "pumas")
 
 # Those of the viewer.
 LOOKS = ("visual", "collision", "skeleton")
@@ -95,10 +95,10 @@ simulating from any configuration, centres of mass, inertia ellipsoids, joint ax
 In place of a ROBOT, the folder of a sweep's store shows a lane of it, simulated again. With --export no page opens, but
 is written, with its motion, to one file that needs no server.""",
     "world": """A scene of rigid bodies that collide: Newton's cradle, a break at billiards, two PUMA 560s of which one
-falls onto the other, a row of dominoes. Prints impacts and the balance of energy.
+falls onto the other. Prints impacts and the balance of energy.
 
-Where a coordinator has objects take steps of their own until they meet, as of billiards and dominoes, --merged has one
-system of all objects instead.""",
+Where a coordinator has objects take steps of their own until they meet, as of billiards, --merged has one system of all
+objects instead.""",
     "sweep": """Many simulations of one motion under PD control, in batches: every combination of payload and
 proportional gain. The controller does not know the payload. Writes a labelled dataset (NetCDF, for xarray) and a
 heat map.

@@ -18,6 +18,5 @@ from jdyn.world import Scene as Scene
 from jdyn.world import WorldMotion as WorldMotion
 from jdyn.world import WorldObject as WorldObject
 from jdyn.world import billiards as billiards
-from jdyn.world import dominoes as dominoes
 from jdyn.world import newtons_cradle as newtons_cradle
 from jdyn.world import two_pumas as two_pumas

@@ -91,6 +91,6 @@ as a class of yours, and name it, `classes=[MyController]`.
 
 ## Scenes
 
-`jdyn world cradle`, `billiards`, `pumas` or `dominoes`, with `--movie FILE`, `--plot FILE`, `--save FILE`; in Python
-`jdyn.world.newtons_cradle()`, `billiards()`, `two_pumas()`, `dominoes()`.
+`jdyn world cradle`, `billiards` or `pumas`, with `--movie FILE`, `--plot FILE`, `--save FILE`; in Python
+`jdyn.world.newtons_cradle()`, `billiards()`, `two_pumas()`.
 """

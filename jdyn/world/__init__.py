@@ -13,7 +13,6 @@ from jdyn.world.object import WorldObject as WorldObject
 from jdyn.world.scenes import SCENES as SCENES
 from jdyn.world.scenes import Scene as Scene
 from jdyn.world.scenes import billiards as billiards
-from jdyn.world.scenes import dominoes as dominoes
 from jdyn.world.scenes import newtons_cradle as newtons_cradle
 from jdyn.world.scenes import two_pumas as two_pumas
 from jdyn.world.world import World as World

@@ -68,18 +68,6 @@ def test_pumas_collide_and_keep_the_rest_of_their_energy():
 
 
 @pytest.mark.slow
-def test_each_domino_brings_down_the_next_one():
-    world, t1, coordinator = jdyn.world.dominoes(3)
-    motion = world.simulate(t1, saveat=jnp.linspace(0, t1, 51), coordinator=coordinator)
-    first = {}
-    for hit in motion.impacts.records:
-        first.setdefault(tuple(name.split("/")[0] for name in hit.pair), hit.t)
-    assert list(first)[:2] == [("domino1", "domino2"), ("domino2", "domino3")]
-    assert float(motion["domino3"].q[-1, 0]) > 1.5
-    assert np.all(np.diff(motion.q[-1]) > 0)
-
-
-@pytest.mark.slow
 def test_the_command_tells_impacts_and_energy(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(SCENES, "cradle", lambda: jdyn.world.newtons_cradle(2))
     monkeypatch.chdir(tmp_path)
