@@ -28,8 +28,8 @@ forces on it. Impacts have their instants, pairs, impulses and changes of the ki
 >>> print(jnp.ptp(motion.energy - motion.energy_of_impacts) < 1e-5)
 True
 
-The last line is the balance where nothing else does work. `motion.trajectory` is the `jdyn.Trajectory` of the whole, for
-`jdyn.animate`, `jdyn.view` and plots.
+The last line is the balance where nothing else does work. `motion.trajectory` is the `jdyn.Trajectory` of the whole,
+for `jdyn.animate`, `jdyn.view` and plots.
 
 ## What an object is
 
