@@ -1,21 +1,27 @@
 """Instants at which shapes in rigid contact collide or stop to slide, and impacts of all points that touch at once."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import with_fields
 from jdyn.contact import RigidForces, delassus
 from jdyn.contact.time_of_contact import time_to_pass_colliders
+from jdyn.geometry.directions import length_and_unit
 from jdyn.impacts import TogetherLaw
 from jdyn.model import Model
 from jdyn.simulation.events import SAMPLES_PER_STEP, Event, StepLimitingCondition
 from jdyn.simulation.state import State
 from jdyn.simulation.vector_field import VectorField
 
+# Points that stop to slide are slowed down by this power of rounding, as a share of the rest speed.
+SLOWER = 0.35
+
 
 class Change(eqx.Module):
-    """Reset where shapes in rigid contact collide. The state stays as it is where points stop to slide.
+    """Reset where shapes in rigid contact collide or stop to slide. What stops is made a little slower, by more than
+    rounding, so that it does not stop again.
 
     Attributes:
         field: How the mechanism responds to impulses.
@@ -29,7 +35,13 @@ class Change(eqx.Module):
         here, law = self.contact.at(self.field.model, y.q, y.v), self.contact.law
         hit = here.touch & (entry < len(here.touch))
         e, friction, _ = here.numbers
-        return with_fields(y, v=y.v + at_once(self.field, t, y, here.J, hit, law, e, friction))
+        stops = jnp.arange(len(hit), dtype=entry.dtype) == entry - len(hit)
+        _, along = jax.vmap(length_and_unit)(here.speeds[:, :2])
+        row = jnp.einsum("p,pa,paj->j", stops.astype(along.dtype), along, here.J[:, :2])
+        slower = self.field.response(t, y, row)
+        by, speed = row @ slower, float(jnp.finfo(along.dtype).eps) ** SLOWER * self.contact.rest_speed
+        v = y.v - speed / jnp.where(by > 0, by, 1) * slower
+        return with_fields(y, v=v + at_once(self.field, t, y, here.J, hit, law, e, friction))
 
 
 class Changing(StepLimitingCondition):
