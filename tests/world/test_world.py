@@ -270,6 +270,7 @@ def test_many_worlds_bounce_at_once():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_derivatives_pass_through_a_collision():
     """Place of the right ball, (1 + e) u/2 (2 − 0.8/u), and its derivatives."""
 
