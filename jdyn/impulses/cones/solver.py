@@ -146,7 +146,7 @@ def _of_alike(solver: ConeSolver, problem: ConeProblem) -> tuple[Vectors, Int[Ar
     def next_round(iterate):
         state, best, least, rounds = iterate
         state = solver.swept(problem, state)
-        gamma = _polished(problem, solver.impulses(problem, state), enough)
+        gamma = _polished(problem, solver.impulses(problem, state))
         error = problem.error(gamma)
         better = error < least
         return state, jnp.where(better, gamma, best), jnp.where(better, error, least), rounds + 1
@@ -157,23 +157,25 @@ def _of_alike(solver: ConeSolver, problem: ConeProblem) -> tuple[Vectors, Int[Ar
     return gamma, rounds
 
 
-def _polished(problem: ConeProblem, gamma: Vectors, enough: float) -> Vectors:
-    """The best of γ and of what whole steps of Newton's method lead to, up to one step beyond what is good enough.
-    Shorter steps, which bring the residual down each time, soon are stuck."""
-    shift = float(jnp.finfo(gamma.dtype).eps) ** SHIFT * jnp.eye(gamma.size, dtype=gamma.dtype)
+def _polished(problem: ConeProblem, gamma: Vectors) -> Vectors:
+    """The best of γ and of what whole steps of Newton's method lead to, as long as residuals are not found or still
+    shrink. Shorter steps, which bring the residual down each time, soon are stuck."""
+    rounding = float(jnp.finfo(gamma.dtype).eps)
+    shift = rounding**SHIFT * jnp.eye(gamma.size, dtype=gamma.dtype)
 
     def unfinished(iterate):
-        *_, before, count = iterate
-        return (before > enough) & (count < NEWTON_STEPS)
+        *_, least, shrinks, steps = iterate
+        return ((least > rounding**FOUND) | (shrinks & (least > rounding))) & (steps < NEWTON_STEPS)
 
     def step(iterate):
-        gamma, best, least, _, count = iterate
+        gamma, best, least, _, steps = iterate
         towards = LU.solve(LU.factor(problem.slopes(gamma) + shift), problem.residual(gamma).ravel())
         gamma = gamma - jnp.where(jnp.all(jnp.isfinite(towards)), towards, 0).reshape(gamma.shape)
         error = problem.error(gamma)
-        return gamma, jnp.where(error < least, gamma, best), jnp.minimum(error, least), least, count + 1
+        better = error < least
+        return gamma, jnp.where(better, gamma, best), jnp.minimum(error, least), error < least / 2, steps + 1
 
-    begin = gamma, gamma, problem.error(gamma), jnp.full((), jnp.inf, gamma.dtype), jnp.array(0, jnp.int32)
+    begin = gamma, gamma, problem.error(gamma), jnp.array(True), jnp.array(0, jnp.int32)
     return jax.lax.while_loop(unfinished, step, begin)[1]
 
 
