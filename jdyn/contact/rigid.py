@@ -167,7 +167,8 @@ class RigidForces(ContactForces):
         law: Law of impact.
         rest_speed: Up to which points do not bounce [m/s].
         solver: Of forces.
-        slide: Which points slide where the step begins, and so do until it ends; None outside of steps.
+        slide: Which points slide where the step begins, and so do until it ends; None outside of steps, and where only
+            the nearest pairs have points.
     """
 
     reacts: ClassVar[bool] = True
@@ -197,6 +198,9 @@ class RigidForces(ContactForces):
 
     def begun(self, model: Model, q: Float[Array, " nq"], v: Vector) -> "RigidForces":
         """Forces of a step: what slides where it begins does so until an event, since friction jumps where it stops."""
+        if self.colliders.nearest is not None:
+            # Rows are those of other pairs in other stages.
+            return self
         points = MovingPoints.at(model, self.colliders, q)
         return dataclasses.replace(self, slide=slip(points, v) > AT_START * self.rest_speed)
 

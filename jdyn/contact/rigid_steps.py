@@ -4,10 +4,12 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.contact.rigid import AT_START, RETURN, Reaction, RigidForces, Vector, delassus, slip
+from jdyn.contact.rigid import AT_START, RETURN, Reaction, RigidForces, Vector, delassus
+from jdyn.geometry.directions import length_and_unit
 from jdyn.impulses import ConeProblem, ConeSolver
 from jdyn.model import Model
 
@@ -49,8 +51,8 @@ class RigidSteps(RigidForces):
         b = free.at[:, 2].add(jnp.where(bounces, e * here.speeds[:, 2], closes))
         b = jnp.where(near[:, None], b, jnp.array([[0.0, 0.0, 1.0]], b.dtype))
         if static is not None:
-            slides = slip(here.points, v) > AT_START * self.rest_speed
-            friction = jnp.where(slides, friction, static)
+            speed, _ = jax.vmap(length_and_unit)(here.speeds[:, :2])
+            friction = jnp.where(speed > AT_START * self.rest_speed, friction, static)
         found = self.solver.solve(ConeProblem(G, b, friction))
         force = jnp.where(found.converged, found.gamma, jnp.nan) / h
         return self.as_reaction(here, force, moved, J)
