@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Int, Scalar
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Scalar
 
 from jdyn.array import Structure, shaped
 from jdyn.contact.colliders import GROUND, Colliders, by_kinds, colliders
@@ -86,11 +86,20 @@ def _time_of_contact(
     def gap(t):
         return _gap(model, found, model.integrate(q, t * v))
 
-    # One step of Newton's method takes the distance from √ε to rounding, and has the derivatives of the solution.
-    distance, slope = jax.jvp(gap, (jnp.where(touching, t, 0),), (jnp.ones_like(t),))
+    return _touched(gap, jnp.where(touching, t, 0), touching, t, horizon)
+
+
+def _touched(
+    gap: Callable[[Scalar], Scalar], near: Scalar, touching: Bool[Array, ""], t: Scalar, horizon: Scalar
+) -> Scalar:
+    """Time of touch before the horizon, from one next to it if shapes are `touching`, where a search came to t.
+
+    One step of Newton's method takes the distance from √ε to rounding, and has the derivatives of the solution.
+    """
+    distance, slope = jax.jvp(gap, (near,), (jnp.ones_like(near),))
     slope = jax.lax.stop_gradient(slope)
     approaching = touching & (slope < 0) & (distance > 0)
-    touched = t + jnp.where(approaching, -distance / jnp.where(approaching, slope, 1), 0)
+    touched = near + jnp.where(approaching, -distance / jnp.where(approaching, slope, 1), 0)
     never = jnp.where(t >= horizon, jnp.inf, jnp.nan)
     return jnp.where(touching, jnp.where(touched < horizon, touched, jnp.inf), never)
 
@@ -236,12 +245,7 @@ def _first_contact(model, found, motion, horizon, accelerations, max_rounds):
 
     t, touching, pair, rounds = _advanced_by(look, end, max_rounds)
     near = _bisected(lambda t: _gap(frozen, shapes, frozen_way(t)), jnp.where(touching, t, 0), end)
-    distance, slope = jax.jvp(lambda t: _gap(model, found, way(t)), (jax.lax.stop_gradient(near),), (jnp.ones_like(t),))
-    slope = jax.lax.stop_gradient(slope)
-    approaching = touching & (slope < 0) & (distance > 0)
-    touched = near + jnp.where(approaching, -distance / jnp.where(approaching, slope, 1), 0)
-    never = jnp.where(t >= end, jnp.inf, jnp.nan)
-    time = jnp.where(touching, jnp.where(touched < end, touched, jnp.inf), never)
+    time = _touched(lambda t: _gap(model, found, way(t)), jax.lax.stop_gradient(near), touching, t, end)
     return time, jnp.minimum(t, end), pair, rounds
 
 

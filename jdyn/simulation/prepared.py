@@ -11,7 +11,7 @@ from jaxtyping import Scalar
 
 from jdyn.array import is_single
 from jdyn.constraints import closed, iterates
-from jdyn.contact import RigidForces
+from jdyn.contact import Contact, RigidForces
 from jdyn.contact.colliders import Colliders
 from jdyn.control.controller import Controller, Function, Memoryless
 from jdyn.dynamics.recursion.joint_frames import with_links
@@ -20,7 +20,7 @@ from jdyn.simulation.contact_events import contact_events
 from jdyn.simulation.events import Event
 from jdyn.simulation.parts import Parts
 from jdyn.simulation.rigid_events import rigid_events
-from jdyn.simulation.solver import is_solver, traits, wrapped
+from jdyn.simulation.solver import is_solver, tolerances, traits, wrapped
 from jdyn.simulation.solvers import Automatic, ConvexEuler, MoreauEuler
 from jdyn.simulation.state import State, starting
 from jdyn.simulation.vector_field import VectorField
@@ -166,6 +166,12 @@ def default_controller(dtype: Any, solver: diffrax.AbstractSolver, touches: bool
     if single:
         return diffrax.PIDController(rtol=1e-4, atol=1e-5) if touches else diffrax.PIDController(rtol=1e-5, atol=1e-6)
     return diffrax.PIDController(rtol=1e-6, atol=1e-8)
+
+
+def judged_contact(contact: Contact | None, stepsize_controller: Any, by_default: Any) -> Contact | None:
+    """Contact with what follows from the tolerances of a step controller, or of the default one."""
+    judged = tolerances(stepsize_controller) or tolerances(by_default)
+    return contact if contact is None or judged is None else contact.within(*judged)
 
 
 def with_tolerances(solver: Any, stepsize_controller: Any, by_default: Any) -> Any:

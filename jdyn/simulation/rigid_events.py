@@ -9,7 +9,7 @@ from jdyn.array import with_fields
 from jdyn.contact import RigidForces, delassus
 from jdyn.contact.time_of_contact import time_to_pass_colliders
 from jdyn.geometry.directions import length_and_unit
-from jdyn.impacts import TogetherLaw
+from jdyn.impacts import ImpactsTogether, TogetherLaw
 from jdyn.model import Model
 from jdyn.simulation.events import SAMPLES_PER_STEP, Event, StepLimitingCondition
 from jdyn.simulation.state import State
@@ -79,8 +79,22 @@ def at_once(
     friction: Float[Array, " points"],
 ) -> Float[Array, " nv"]:
     """Change of the velocity by impacts of all points that touch; NaN where the law has no answer."""
+    _, hit, moved = hits(field, t, y, J, touch, law, restitution, friction)
+    return jnp.where(hit.converged, hit.impulse.ravel() @ moved, jnp.nan)
+
+
+def hits(
+    field: VectorField,
+    t: Scalar,
+    y: State,
+    J: Float[Array, "points 3 nv"],
+    touch: Bool[Array, " points"],
+    law: TogetherLaw,
+    restitution: Float[Array, " points"],
+    friction: Float[Array, " points"],
+) -> tuple[Float[Array, "points 3"], ImpactsTogether, Float[Array, "rows nv"]]:
+    """Speeds before impacts of all points that touch, the impacts, and the velocities that unit impulses make."""
     J, moved, G = delassus(J, touch, lambda force: field.response(t, y, force))
     # Points that are apart leave each other.
     v = jnp.where(touch[:, None], (J @ y.v).reshape(-1, 3), jnp.array([[0.0, 0.0, 1.0]], y.v.dtype))
-    hit = law(G, v, restitution, friction)
-    return jnp.where(hit.converged, hit.impulse.ravel() @ moved, jnp.nan)
+    return v, law(G, v, restitution, friction), moved

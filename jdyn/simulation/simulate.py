@@ -32,10 +32,9 @@ from jdyn.simulation.joint_limits import CompliantLimits, ImpactLimits
 from jdyn.simulation.loop import Equations, Problem
 from jdyn.simulation.manifold import on_manifold
 from jdyn.simulation.parts import Known, Unknown, has_functions
-from jdyn.simulation.prepared import default_controller, prepared, suitable_solver, with_tolerances
+from jdyn.simulation.prepared import default_controller, judged_contact, prepared, suitable_solver, with_tolerances
 from jdyn.simulation.result import MESSAGES, Result, raise_on_failure
 from jdyn.simulation.sensor_memory import without_memory
-from jdyn.simulation.solver import tolerances
 from jdyn.simulation.state import Clock, State, controller_memory
 from jdyn.simulation.system import System
 from jdyn.simulation.trajectory import Events, Trajectory
@@ -220,10 +219,8 @@ def simulate(
     solver = suitable_solver(solver, system, f"expected t1 after t0 = {t0}, got {t1}" if backwards else None)
     by_default = default_controller(dtype, solver, touches=shapes is not None)
     steps = _checked_steps(steps, by_default, dtype)
-    judged = tolerances(steps.stepsize_controller) or tolerances(by_default)
-    if system.contact is not None and judged is not None:
-        contact = system.contact.within(*judged)
-        system, whole = system.but(contact=contact), whole.but(contact=contact)
+    contact = judged_contact(system.contact, steps.stepsize_controller, by_default)
+    system, whole = system.but(contact=contact), whole.but(contact=contact)
     trajectory, functions = _simulate(
         system,
         shapes,

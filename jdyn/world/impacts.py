@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jdyn.contact import RigidForces, colliders, delassus
+from jdyn.contact import RigidContact, RigidForces, colliders
 from jdyn.control.controller import with_memory
 from jdyn.elements import Elements
 from jdyn.simulation import Event, State, System, Trajectory
 from jdyn.simulation.parts import Known
-from jdyn.simulation.rigid_events import Changing
+from jdyn.simulation.rigid_events import Changing, hits
 from jdyn.simulation.vector_field import VectorField
 
 
@@ -156,16 +156,18 @@ def _impact(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array]
         model, with_memory(None), system.method, constraints=system.constraints, elements=Elements(system.elements)
     )
     here = contact.at(model, q, v)
-    J, _, G = delassus(here.J, here.touch, lambda force: field.response(t, y, force))
-    apart = jnp.array([[0.0, 0.0, 1.0]], v.dtype)
-    speeds = jnp.where(here.touch[:, None], (J @ v).reshape(-1, 3), apart)
     e, friction, _ = here.numbers
-    hit = contact.law(G, speeds, e, friction)
+    speeds, hit, _ = hits(field, t, y, here.J, here.touch, contact.law, e, friction)
     work = jnp.sum(hit.impulse * (speeds + hit.velocity), axis=1) / 2
     impulse = jnp.einsum("pij,pi->pj", here.axes, hit.impulse)
     places, count = here.points.pairs.of_points, len(contact.colliders.pairs)
-    return tuple(jnp.zeros((count, *x.shape[1:]), x.dtype).at[places].add(x) for x in (impulse, work))  # type: ignore
+
+    def of_pairs(x: Array) -> Array:
+        return jnp.zeros((count, *x.shape[1:]), x.dtype).at[places].add(x)
+
+    return of_pairs(impulse), of_pairs(work)
 
 
 def _forces(system: System) -> RigidForces:
-    return system.contact.between(colliders(system.model))  # type: ignore[union-attr, return-value]
+    contact = cast(RigidContact, system.contact)
+    return contact.between(colliders(system.model))

@@ -10,8 +10,7 @@ from jaxtyping import Array, Float
 
 from jdyn.contact import Contact, distances
 from jdyn.simulation import System
-from jdyn.simulation.prepared import default_controller, suitable_solver
-from jdyn.simulation.solver import tolerances
+from jdyn.simulation.prepared import default_controller, judged_contact, suitable_solver
 
 
 def within(system: System, solver: Any, stepsize_controller: Any) -> Contact | None:
@@ -19,8 +18,7 @@ def within(system: System, solver: Any, stepsize_controller: Any) -> Contact | N
     if system.contact is None:
         return None
     by_default = default_controller(system.model.dtype, suitable_solver(solver, system), touches=True)
-    judged = tolerances(stepsize_controller) or tolerances(by_default)
-    return system.contact if judged is None else system.contact.within(*judged)
+    return judged_contact(system.contact, stepsize_controller, by_default)
 
 
 def overlapping(system: System, q: Float[Array, " nq"]) -> str:
