@@ -20,8 +20,8 @@ from jdyn.guide import reference
 from jdyn.guide.annotations import constructor, legible_signature, written
 
 CHAPTERS = (
-    "tutorial", "overview", "methods", "rounding", "solvers", "contact", "recipes", "conventions", "interop",
-    "limitations",
+    "tutorial", "overview", "methods", "rounding", "solvers", "contact", "worlds", "recipes", "conventions",
+    "interop", "limitations",
 )  # fmt: skip
 
 # Modules that have public names besides those of `import jdyn`.
