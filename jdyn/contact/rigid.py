@@ -224,14 +224,15 @@ class RigidForces(ContactForces):
         """Numbers that fall through zero where points collide, and where they stop to slide.
 
         The first are distances; those of points that touch and do not approach are more by what counts as touching, so
-        that drift is no collision. The others are speeds of such points less the rest speed, and 1 for all others.
+        that drift is no collision. The others are speeds of such points less the rest speed, and NaN for all others, since
+        what begins to touch does not stop to slide.
         """
         points = MovingPoints.at(model, self.colliders, q)
         speed = parting(points.twists(v), points.normal)
         near = self.near(points)
         stays = points.exist & (points.distance <= near) & (speed >= -self.rest_speed)
         distance = jnp.where(points.exist, points.distance + jnp.where(stays, near, 0), 1)
-        return distance, jnp.where(stays, slip(points, v) - self.rest_speed, 1)
+        return distance, jnp.where(stays, slip(points, v) - self.rest_speed, jnp.nan)
 
     def overlaps(self, model: Model, q: Float[Array, " nq"]) -> Bool[Array, ""]:
         """Tell whether shapes overlap by more than what counts as touching."""

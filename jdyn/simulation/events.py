@@ -46,7 +46,8 @@ class Event(eqx.Module):
 
     The instant is located to rounding, on the dense output and then by a step that ends there. It is differentiable:
     the instant by the implicit function theorem, the state by the saltation matrix that follows. An excursion through
-    zero and back in less than an eighth of a step may be missed.
+    zero and back in less than an eighth of a step may be missed. A condition that is NaN neither falls nor has been
+    above zero.
 
     Of events at one instant each happens, whatever the order of the list: first those that fell there, one after
     another in the order of the list, and then, from its start again, those that are at zero and fall after these

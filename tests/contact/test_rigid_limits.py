@@ -65,7 +65,6 @@ def test_soft_contact_becomes_rigid_as_stiffness_grows(kind, tolerance):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="a box of 0.1 g on one of 1 kg ends with a code since stops are events; the cause is open")
 def test_a_stack_rests_whatever_its_masses():
     """From a feather below a safe to the reverse: forces are weights, and nothing moves."""
     side = 0.2

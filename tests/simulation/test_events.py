@@ -135,6 +135,16 @@ def test_an_event_may_end_the_simulation():
     assert np.all(np.isfinite(trajectory.q[0])) and np.all(np.isnan(trajectory.q[1]))
 
 
+@pytest.mark.parametrize("known_from, happens", [(0.05, True), (0.5, False)])
+def test_what_is_not_a_number_does_not_fall(known_from, happens):
+    """A condition that is known too late has not been seen above zero."""
+    floor = jdyn.Event(lambda t, y: jnp.where(t < known_from, jnp.nan, y.q[0] - 0.9), terminate=True)
+    trajectory = jdyn.simulate(BALL, [1.0], [0.0], 0.6, events=[floor], solver=diffrax.Tsit5())
+    assert (trajectory.result == Result.event) == happens
+    if happens:
+        np.testing.assert_allclose(trajectory.events.ts[0], np.sqrt(0.2 / 9.81), rtol=1e-12)
+
+
 @pytest.mark.slow
 def test_a_pendulum_hits_a_wall():
     """At the bottom, where the closed form of its period says when (Landau and Lifshitz, Mechanics, section 11)."""

@@ -17,6 +17,8 @@ from jdyn.model import Units
 
 # Impulses are found with residuals of this power of rounding, as a share of the numbers of which they are differences.
 FOUND = 0.7
+# Where rows of points repeat each other up to rounding, residuals do not come down so far: these will do.
+ENOUGH = 0.5
 # What they leave of speeds is below this power of rounding, as a share of the speeds without impulses.
 STOPPED = 0.35
 # Newton steps after each round of sweeps.
@@ -101,7 +103,7 @@ class ConeSolver(eqx.Module):
         known = jax.lax.stop_gradient(gamma)
         error, rounding = problem.error(known), float(jnp.finfo(gamma.dtype).eps)
         mode, margin = problem.modes(gamma)
-        converged = (error <= rounding**FOUND) & (problem.speed_error(known) <= rounding**STOPPED)
+        converged = (error <= rounding**ENOUGH) & (problem.speed_error(known) <= rounding**STOPPED)
         return ConeSolution(gamma, problem.velocities(gamma), converged, error, mode, margin, rounds)
 
 
