@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Scalar
 
 from jdyn.array import with_fields
 from jdyn.contact.colliders import Colliders
-from jdyn.contact.contact import Contact, ContactForces, GradientPolicy, PointForces, TouchingPoints
+from jdyn.contact.contact import Contact, ContactForces, GradientPolicy, PointForces, StepPolicy, TouchingPoints
 from jdyn.contact.laws import parting
 from jdyn.contact.materials import check_nearest, check_numbers
 from jdyn.contact.moving_points import MovingPoints
@@ -23,8 +23,9 @@ from jdyn.impacts import PoissonTogether, TogetherLaw
 from jdyn.impulses import ConeProblem, ConeSolver, ContactMode, GaussSeidel
 from jdyn.model import Model, Name, Units
 
-# Points slide that are so many rest speeds fast within a step, or so many at its start.
-SLIDING, AT_START = 2.0, 1.5
+# Points slide within a step that are so many rest speeds fast. What is held where the step begins is so up to the root
+# of the rest speed in m/s: errors of stages are of order 2, and half of all digits has to do for them.
+SLIDING = 2.0
 # Points touch whose distance is less than this share of the size of their shapes.
 TOUCHING = 1e-4
 # A rest speed that is not stated is so many times what tolerances allow at 1 m/s; none is smaller than this power of
@@ -167,8 +168,7 @@ class RigidForces(ContactForces):
         law: Law of impact.
         rest_speed: Up to which points do not bounce [m/s].
         solver: Of forces.
-        slide: Which points slide where the step begins, and so do until it ends; None outside of steps, and where only
-            the nearest pairs have points.
+        begins: Points where the step begins; None outside of steps, and where rows are those of the nearest pairs.
     """
 
     reacts: ClassVar[bool] = True
@@ -178,7 +178,7 @@ class RigidForces(ContactForces):
     law: TogetherLaw
     rest_speed: Scalar
     solver: ConeSolver
-    slide: Bool[Array, " points"] | None = None
+    begins: "RigidStep | None" = None
 
     def force(self, model: Model, q: Float[Array, " nq"], v: Vector) -> Vector:
         """Zero: forces follow from those of all others, see `reaction`."""
@@ -197,12 +197,19 @@ class RigidForces(ContactForces):
         return RigidGradients(self.pairs.static_friction is not None)
 
     def begun(self, model: Model, q: Float[Array, " nq"], v: Vector) -> "RigidForces":
-        """Forces of a step: what slides where it begins does so until an event, since friction jumps where it stops."""
+        """Forces of a step: what slides where it begins does so until an event, since friction jumps where it stops;
+        what is held there is held in all stages, whose states have larger errors than the end of the step."""
         if self.colliders.nearest is not None:
             # Rows are those of other pairs in other stages.
             return self
         points = MovingPoints.at(model, self.colliders, q)
-        return dataclasses.replace(self, slide=slip(points, v) > AT_START * self.rest_speed)
+        speed, slip = jnp.abs(parting(points.twists(v), points.normal)), slips(points, v)
+        held = points.exist & (points.distance <= self.near(points)) & (speed <= self.rest_speed)
+        slide = jax.vmap(length_and_unit)(slip)[0] > self.rest_speed
+        return dataclasses.replace(self, begins=RigidStep(self.colliders, slip, slide, held))
+
+    def step_policy(self, model: Model, q: Float[Array, " nq"]) -> StepPolicy:
+        return StepPolicy() if self.begins is None else self.begins
 
     def at(self, model: Model, q: Float[Array, " nq"], v: Vector) -> RigidPoints:
         """Points in a state."""
@@ -224,15 +231,16 @@ class RigidForces(ContactForces):
         """Numbers that fall through zero where points collide, and where they stop to slide.
 
         The first are distances; those of points that touch and do not approach are more by what counts as touching, so
-        that drift is no collision. The others are speeds of such points less the rest speed, and NaN for all others, since
-        what begins to touch does not stop to slide.
+        that drift is no collision. The others are speeds of such points less the rest speed, and NaN for points that do
+        not touch, since what begins to touch does not stop to slide.
         """
         points = MovingPoints.at(model, self.colliders, q)
         speed = parting(points.twists(v), points.normal)
         near = self.near(points)
         stays = points.exist & (points.distance <= near) & (speed >= -self.rest_speed)
         distance = jnp.where(points.exist, points.distance + jnp.where(stays, near, 0), 1)
-        return distance, jnp.where(stays, slip(points, v) - self.rest_speed, jnp.nan)
+        speed, _ = jax.vmap(length_and_unit)(slips(points, v))
+        return distance, jnp.where(stays, speed - self.rest_speed, jnp.nan)
 
     def overlaps(self, model: Model, q: Float[Array, " nq"]) -> Bool[Array, ""]:
         """Tell whether shapes overlap by more than what counts as touching."""
@@ -256,7 +264,10 @@ class RigidForces(ContactForces):
             respond: From generalized forces to the accelerations that they add.
         """
         here, still = self.at(model, q, v), self.rest_speed
-        holds = here.touch & (jnp.abs(here.speeds[:, 2]) <= still)
+        speed, direction = jax.vmap(length_and_unit)(here.speeds[:, :2])
+        slide, held = (speed > still, False) if self.begins is None else (self.begins.slide, self.begins.held)
+        fastest = jnp.where(held, jnp.sqrt(still), still)
+        holds = (here.touch | held) & (jnp.abs(here.speeds[:, 2]) <= fastest)
         J, moved, G = delassus(here.J, holds, respond)
         # Accelerations without forces, with what brings points back where they are off.
         distance = jnp.where(holds, here.points.distance, 0)
@@ -264,8 +275,7 @@ class RigidForces(ContactForces):
         b = b.at[:, 2].add(RETURN * here.speeds[:, 2] + RETURN**2 * distance)
         b = jnp.where(holds[:, None], b, jnp.array([[0.0, 0.0, 1.0]], b.dtype))
         # Friction is known where points slide: one unknown is left there, along the edge of the cone.
-        speed, direction = jax.vmap(length_and_unit)(here.speeds[:, :2])
-        slides = holds & (speed > still if self.slide is None else self.slide | (speed > SLIDING * still))
+        slides = holds & (slide | (speed > jnp.where(held, fastest, SLIDING * still)))
         alone = jnp.eye(3, dtype=b.dtype)[None]
         _, friction, static = here.numbers
         edge = jnp.concatenate([-friction[:, None] * direction, jnp.ones_like(speed)[:, None]], axis=1)
@@ -308,10 +318,30 @@ class RigidGradients(GradientPolicy):
         )
 
 
-def slip(points: MovingPoints, v: Vector) -> PerPoint:
-    """Speeds at which second bodies slide along first ones [m/s]."""
+class RigidStep(StepPolicy):
+    """Step policy of `RigidContact`, and points where a step begins: none goes beyond where points stop to slide.
+
+    Attributes:
+        colliders: The shapes.
+        slip: Velocities at which second bodies slide along first ones [m/s].
+        slide: Which points slide, and so do until the step ends.
+        held: Which touch and do not part.
+    """
+
+    colliders: Colliders
+    slip: Vectors
+    slide: Bool[Array, " points"]
+    held: Bool[Array, " points"]
+
+    def overshot(self, model: Model, q: Float[Array, " nq"], v: Vector) -> Bool[Array, ""]:
+        slip = slips(MovingPoints.at(model, self.colliders, q), v)
+        return jnp.any(self.slide & self.held & (parting(slip, self.slip) < 0))
+
+
+def slips(points: MovingPoints, v: Vector) -> Vectors:
+    """Velocities at which second bodies slide along first ones [m/s]."""
     u = points.twists(v)[:, 3:]
-    return jax.vmap(length_and_unit)(u - parting(u, points.normal)[:, None] * points.normal)[0]
+    return u - parting(u, points.normal)[:, None] * points.normal
 
 
 def delassus(

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
-from jdyn.contact.rigid import AT_START, RETURN, Reaction, RigidForces, Vector, delassus
+from jdyn.contact.rigid import RETURN, Reaction, RigidForces, Vector, delassus
 from jdyn.geometry.directions import length_and_unit
 from jdyn.impulses import ConeProblem, ConeSolver
 from jdyn.model import Model
@@ -52,7 +52,7 @@ class RigidSteps(RigidForces):
         b = jnp.where(near[:, None], b, jnp.array([[0.0, 0.0, 1.0]], b.dtype))
         if static is not None:
             speed, _ = jax.vmap(length_and_unit)(here.speeds[:, :2])
-            friction = jnp.where(speed > AT_START * self.rest_speed, friction, static)
+            friction = jnp.where(speed > self.rest_speed, friction, static)
         found = self.solver.solve(ConeProblem(G, b, friction))
         force = jnp.where(found.converged, found.gamma, jnp.nan) / h
         return self.as_reaction(here, force, moved, J)
