@@ -197,3 +197,31 @@ def hop(contact: Callable, tolerances: tuple[float, float], kd: float | None = N
 
     name = f"hopping leg{', damped' * (kd is not None)}, {contact.__name__}"
     return Case(name, end, exact if kd is None else None, (1e3, 0.05, *([] if kd is None else [kd])), tolerances)
+
+
+def cube() -> jdyn.Model:
+    """A cube of 10 cm and 0.1 kg above a floor, under a fifth of the weight it has on earth."""
+    builder = jdyn.Builder("cube", gravity=(0.0, 0.0, -2.0))
+    builder.add_link("cube", jdyn.Free(), mass=0.1, inertia=0.1 * 0.1**2 / 6 * np.ones(3))
+    builder.add_shape("cube", "box", (0.1, 0.1, 0.1), role="collision")
+    builder.add_shape("world", "plane", (0, 0), role="collision")
+    return builder.build()
+
+
+def toss(contact: jdyn.contact.Contact, tolerances: tuple[float, float]) -> Case:
+    """Where along y a cube, turned by 60 degrees, is 1 s after it was thrown at a floor, by its speed downwards: it
+    falls on an edge, tips over another one, and slides.
+
+    Source: DiffMJX, arXiv 2506.14186, whose case it is.
+    """
+    model = cube()
+    c, s = 0.5, np.sqrt(3) / 2
+    turn = jnp.array([np.sqrt(3) / 2, 0.5, 0.0, 0.0])
+    q0 = model.neutral().at[2].set(0.2).at[3:].set(turn)
+
+    def end(tolerance, adjoint, speed):
+        # Along the axes of the cube.
+        v0 = jnp.zeros(6).at[4].set(-0.1 * c - s * speed).at[5].set(0.1 * s - c * speed)
+        return _ended(model, q0, v0, 1.0, tolerance, adjoint, contact=contact, max_events=100).q[0, 1]
+
+    return Case(f"cube toss, {type(contact).__name__}", end, None, (2.0,), tolerances)

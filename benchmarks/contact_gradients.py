@@ -3,8 +3,8 @@ does where nothing touches yet.
 
     python -m benchmarks.contact_gradients [NAME ...]
 
-Names are parts of those of cases, such as `ball`, `block`, `peg`, `leg` or `push`; all if none is given. Times are
-those of the processor, compiling apart; a gradient's is that of the simulation times a number.
+Names are parts of those of cases, such as `ball`, `block`, `peg`, `leg`, `cube` or `push`; all if none is given. Times
+are those of the processor, compiling apart; a gradient's is that of the simulation times a number.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import optax
 
 import jdyn
 from benchmarks.clock import measure
-from benchmarks.contact_cases import AHEAD, END, Case, bounce, compliant, convex, hop, peg, sliding, sticking
+from benchmarks.contact_cases import AHEAD, END, Case, bounce, compliant, convex, hop, peg, sliding, sticking, toss
 
 # Of differences, as a share of the parameter.
 STEP = 1e-4
@@ -32,6 +32,10 @@ CASES = (
     hop(compliant, (1e-8, 1e-10)),
     hop(convex, (1e-6, 1e-8)),
     hop(compliant, (1e-8, 1e-10), kd=3.0, located=True),
+    toss(jdyn.RigidContact(friction=0.5), (1e-6, 1e-8)),
+    toss(jdyn.CompliantContact(located=True), (1e-6, 1e-8)),
+    toss(jdyn.CompliantContact(), (1e-6, 1e-8)),
+    toss(jdyn.ConvexContact(), (1e-8, 1e-9)),
 )
 
 

@@ -40,7 +40,7 @@ from jdyn.io.mjcf_sensors import sensor_names
 from jdyn.io.mjcf_tendons import transmission_of
 from jdyn.io.mjcf_translation import Translation
 from jdyn.terminal.tables import print_table
-from jdyn.transmissions import Transmission, Travels
+from jdyn.transmissions import NoSurfaces, Transmission, Travels
 
 TOLERANCE = 1e-8
 STATES, SECONDS, TIME = 50, 0.5, 0.25
@@ -304,7 +304,9 @@ def _ours(system, tendons, q, v, commands, activations):
         if activations:
             rates = driver.rate(t, q, v, memory).actuators
             found["forces"] |= {f"state {name}": rate for name, rate in rates.items()}
-        of_kinds = {"actuators": [each.transmission for each in system.actuators], "tendons": tendons}
+        # Nothing touches, since contact is off.
+        driven = [each.transmission.among(NoSurfaces()) for each in system.actuators]
+        of_kinds = {"actuators": driven, "tendons": tendons}
         for kind, transmissions in of_kinds.items():
             if transmissions:
                 travels = Travels.at(transmissions, model, q, v)

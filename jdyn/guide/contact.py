@@ -63,7 +63,7 @@ In the neutral configuration the robots of many files lie in their ground. `jdyn
 those that a file names: the start (`"qpos0"`) of a MuJoCo or SDF file, the keyframes of a MuJoCo file, the states
 of an SRDF file.
 
-## Two models of contact
+## Three models of contact
 
 >>> contact = jdyn.CompliantContact()
 >>> motion = jdyn.simulate(model, jnp.array([0.5]), jnp.zeros(1), 2.0, contact=contact)
