@@ -242,6 +242,21 @@ class RigidForces(ContactForces):
         speed, _ = jax.vmap(length_and_unit)(slips(points, v))
         return distance, jnp.where(stays, speed - self.rest_speed, jnp.nan)
 
+    def time_to_stop(self, model: Model, q: Float[Array, " nq"], v: Vector, a: Vector) -> Scalar:
+        """Time until a point that slides slows down to half of the rest speed, with accelerations a [s]: a step of this
+        length ends where sliding has stopped, and has not turned."""
+
+        def sliding(q, v):
+            points = MovingPoints.at(model, self.colliders, q)
+            return slips(points, v), points
+
+        slip, rate, points = jax.jvp(sliding, (q, v), (model.rate(q, v), a), has_aux=True)
+        speed, direction = jax.vmap(length_and_unit)(slip)
+        slides = points.exist & (points.distance <= self.near(points)) & (speed > self.rest_speed)
+        slower = jnp.where(slides, -parting(rate, direction), 0)
+        times = (speed - self.rest_speed / 2) / jnp.where(slower > 0, slower, 1)
+        return jnp.min(jnp.where(slower > 0, times, jnp.inf), initial=jnp.inf)
+
     def overlaps(self, model: Model, q: Float[Array, " nq"]) -> Bool[Array, ""]:
         """Tell whether shapes overlap by more than what counts as touching."""
         points = MovingPoints.at(model, self.colliders, q)

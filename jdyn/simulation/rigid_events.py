@@ -60,7 +60,8 @@ class Changing(StepLimitingCondition):
         return jnp.concatenate(self.contact.changing(self.model, y.q, y.v))
 
     def longest_step(self, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]) -> Scalar:
-        return time_to_pass_colliders(self.model, self.contact.colliders, q, v, a, SAMPLES_PER_STEP)
+        passes = time_to_pass_colliders(self.model, self.contact.colliders, q, v, a, SAMPLES_PER_STEP)
+        return jnp.minimum(passes, self.contact.time_to_stop(self.model, q, v, a))
 
 
 def rigid_events(field: VectorField, contact: RigidForces) -> Event:
