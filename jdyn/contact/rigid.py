@@ -98,7 +98,7 @@ class RigidContact(Contact):
     law: TogetherLaw = PoissonTogether()
     rest_speed: Scalar | float | None = None
     nearest: int | None = eqx.field(static=True, default=None)
-    solver: ConeSolver = GaussSeidel(rounds=20, sweeps=5)
+    solver: ConeSolver = GaussSeidel(rounds=100, sweeps=5)
 
     def __check_init__(self):
         check_rigid_materials(self.materials)

@@ -93,8 +93,8 @@ Surfaces of their own are materials, by name of shape or link: of two, the small
 count, as in `jdyn.RigidContact(restitution=0.9, materials={"ground": jdyn.contact.RigidMaterial(restitution=0.2)})`.
 
 A point counts as at rest below `rest_speed`, which follows the tolerance, so that errors fall with it: a bead that
-slides off a ball with friction and flies on is off by 1e-4 m at a tolerance of 1e-4, and by 1e-9 m at 1e-8, in 17 and
-155 steps. Derivatives are exact: impacts, and instants at which points stop to slide, are events. Programs with it take
+slides off a ball with friction and flies on is off by 3e-4 m at a tolerance of 1e-4, and by 3e-8 m at 1e-8, in 14 and
+27 steps. Derivatives are exact: impacts, and instants at which points stop to slide, are events. Programs with it take
 some twenty seconds to compile, gradients more than a minute. `System.step` takes it with `jdyn.solvers.MoreauEuler`,
 whose steps of a given length have all impulses in them: of order 1, for many points, and compiled in four seconds.
 

@@ -206,7 +206,7 @@ def test_errors_fall_with_the_tolerance():
         return motion.q[-1], motion.stats["accepted_steps"]
 
     exact, _ = end(1e-12)
-    for tolerance, error, steps in ((1e-4, 3e-4, 17), (1e-6, 3e-5, 60), (1e-8, 1e-9, 155)):
+    for tolerance, error, steps in ((1e-4, 3e-4, 14), (1e-6, 4e-5, 26), (1e-8, 4e-8, 27), (1e-10, 4e-10, 44)):
         q, taken = end(tolerance)
         assert np.max(np.abs(q - exact)) < error
         assert int(taken) < 1.2 * steps
@@ -223,8 +223,8 @@ def test_what_slides_off_a_ball_leaves_it_where_its_weight_no_longer_holds_it():
     pressing = np.linalg.norm(motion.contacts.points.force[:, 0], axis=1)
     last = np.flatnonzero(pressing > 0)[-1]
     assert np.all(pressing[: last + 1] > 0)
-    # Rows lie within steps, and the one in which it leaves is not smooth.
-    assert motion.q[last, 1] > 2 / 3 + speed**2 / (3 * G) > motion.q[last + 2, 1]
+    # Rows lie within steps, and the one in which it leaves is not smooth: forces of 5 ms are missing.
+    assert motion.q[last, 1] > 2 / 3 + speed**2 / (3 * G) > motion.q[last + 3, 1]
     np.testing.assert_allclose(np.linalg.norm(motion.q[: last + 1], axis=1), 1, atol=1e-8)
     theta = np.arctan2(motion.q[: last + 1, 0], motion.q[: last + 1, 1])
     # m g cos θ − m v²/R, with the energy that it had.
