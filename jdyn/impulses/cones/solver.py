@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from equinox.internal import unvmap_any
 from jaxtyping import Array, Bool, Int, Scalar
 
 from jdyn.array import LU, SVD, LeastNorm
@@ -135,7 +136,12 @@ def _iterated(solver: ConeSolver, problem: ConeProblem) -> tuple[Vectors, Int[Ar
     # So that points are alike, however heavy their bodies are.
     scale = jnp.sqrt(problem.rates)
     gamma, rounds = _of_alike(solver, problem.scaled(scale))
-    return _smallest(problem, scale[:, None] * gamma), rounds
+    gamma = scale[:, None] * gamma
+    mode, _ = problem.modes(gamma)
+    # One point alone shares its load with none, and most of the time nothing touches.
+    shares = jnp.sum(mode != ContactMode.APART) > 1
+    smallest = jax.lax.cond(unvmap_any(shares), lambda: _smallest(problem, gamma), lambda: gamma)
+    return jnp.where(shares, smallest, gamma), rounds
 
 
 def _of_alike(solver: ConeSolver, problem: ConeProblem) -> tuple[Vectors, Int[Array, ""]]:
