@@ -17,23 +17,25 @@ class LeastNorm(NamedTuple):
     """A positive semidefinite matrix A = L Lᵀ of rank r, ready to solve with; without LAPACK.
 
     Attributes:
-        L: Its first r columns; the rest are zero.
+        L: Its first r columns; the rest are zero. As many as the rank can be.
         pivots: The row that each column was eliminated with, from which on up L is lower triangular.
         gram: (LᵀL)⁻¹.
         rank: r.
         smallest: Smallest pivot among these r, as a share of the largest entry of the diagonal; 1 where there are none.
     """
 
-    L: Float[Array, "n n"]
-    pivots: Int[Array, " n"]
-    gram: Float[Array, "n n"]
+    L: Float[Array, "n m"]
+    pivots: Int[Array, " m"]
+    gram: Float[Array, "m m"]
     rank: Int[Array, ""]
     smallest: Scalar
 
     @classmethod
-    def of(cls, A: Float[Array, "n n"]) -> "LeastNorm":
-        """Eliminate with the pivot of which most is left, as long as that is more than rounding of its row."""
+    def of(cls, A: Float[Array, "n n"], m: int | None = None) -> "LeastNorm":
+        """Eliminate with the pivot of which most is left, as long as that is more than rounding of its row; with `m` at
+        most, where the rank is known not to be more."""
         n, smallest, diagonal = len(A), jnp.finfo(A.dtype).eps ** DEPENDENT, jnp.diagonal(A)
+        m = n if m is None else min(m, n)
         # A row that is nothing beside the largest may be all rounding, and be called large beside itself.
         own = jnp.maximum(diagonal, smallest * jnp.max(diagonal))
         own = jnp.where(own > 0, own, 1)
@@ -50,10 +52,10 @@ class LeastNorm(NamedTuple):
             return L.at[:, k].set(column), left, pivots.at[k].set(pivot), rank + large.astype(rank.dtype), least
 
         most = jnp.max(diagonal, initial=0)
-        state = jnp.zeros_like(A), diagonal, jnp.zeros(n, int), jnp.zeros((), int), most
-        L, _, pivots, rank, least = jax.lax.fori_loop(0, n, add_column, state)
+        state = jnp.zeros_like(A, shape=(n, m)), diagonal, jnp.zeros(m, int), jnp.zeros((), int), most
+        L, _, pivots, rank, least = jax.lax.fori_loop(0, m, add_column, state)
         # Nothing is left of earlier rows in later columns.
-        gram = L.T @ L + jnp.diag(jnp.where(jnp.arange(n) < rank, 0, 1).astype(A.dtype))
+        gram = L.T @ L + jnp.diag(jnp.where(jnp.arange(m) < rank, 0, 1).astype(A.dtype))
         smallest = jnp.where(most > 0, least / jnp.where(most > 0, most, 1), 1)
         return cls(L, pivots, swept_inverse(gram), rank, smallest)
 
@@ -69,5 +71,5 @@ class LeastNorm(NamedTuple):
             entry = jnp.where(size > 0, b[pivots[k]] / jnp.where(size > 0, size, 1), 0)
             return b - L[:, k] * entry, z.at[k].set(entry)
 
-        _, z = jax.lax.fori_loop(0, len(b), forwards, (b, jnp.zeros_like(b)))
+        _, z = jax.lax.fori_loop(0, len(pivots), forwards, (b, jnp.zeros_like(b, shape=len(pivots))))
         return L @ (gram @ z)

@@ -296,12 +296,16 @@ class RigidForces(ContactForces):
         edge = jnp.concatenate([-friction[:, None] * direction, jnp.ones_like(speed)[:, None]], axis=1)
         P = jnp.where(slides[:, None, None], edge[:, :, None] * alone[:, 2:], alone)
         G = jnp.einsum("iajb,jbc->iajc", G, P)
-        found = self.solver.solve(ConeProblem(G, b, jnp.where(slides, 0, friction if static is None else static)))
+
+        def solved(friction):
+            return self.solver.solve(ConeProblem(G, b, jnp.where(slides, 0, friction), model.nv))
+
+        found = solved(friction if static is None else static)
         if static is not None:
             gives = slides | (found.mode == ContactMode.SLIDES)
-            found = self.solver.solve(ConeProblem(G, b, jnp.where(slides, 0, jnp.where(gives, friction, static))))
+            found = solved(jnp.where(gives, friction, static))
         gamma = jnp.einsum("iab,ib->ia", P, found.gamma)
-        return self.as_reaction(here, jnp.where(found.converged, gamma, jnp.nan), moved, J)
+        return self.as_reaction(here, jnp.where(found.usable, gamma, jnp.nan), moved, J)
 
     def as_reaction(
         self, here: "RigidPoints", gamma: Vectors, moved: Float[Array, "rows nv"], J: Float[Array, "rows nv"]

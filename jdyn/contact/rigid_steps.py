@@ -53,6 +53,6 @@ class RigidSteps(RigidForces):
         if static is not None:
             speed, _ = jax.vmap(length_and_unit)(here.speeds[:, :2])
             friction = jnp.where(speed > self.rest_speed, friction, static)
-        found = self.solver.solve(ConeProblem(G, b, friction))
-        force = jnp.where(found.converged, found.gamma, jnp.nan) / h
+        found = self.solver.solve(ConeProblem(G, b, friction, model.nv))
+        force = jnp.where(found.usable, found.gamma, jnp.nan) / h
         return self.as_reaction(here, force, moved, J)

@@ -28,7 +28,9 @@ class ImpactsTogether(NamedTuple):
         impulse: Of each point, along two tangents and the normal [N s].
         velocity: After the impacts [m/s].
         work: Change of the kinetic energy [J].
-        converged: Whether impulses were found; if not they are no answer.
+        converged: Whether impulses were found to rounding.
+        usable: Whether they were found as nearly as motions need them, see `jdyn.impulses.ConeSolution`; if not, they
+            are no answer.
         mode: `jdyn.impulses.ContactMode` of each point.
         margin: How far each point is from another mode, see `jdyn.impulses.ConeSolution`.
     """
@@ -37,6 +39,7 @@ class ImpactsTogether(NamedTuple):
     velocity: Vectors
     work: Scalar
     converged: Bool[Array, ""]
+    usable: Bool[Array, ""]
     mode: Int[Array, " points"]
     margin: Points
 
@@ -90,7 +93,8 @@ class TogetherLaw(eqx.Module):
         e, mu = (jnp.broadcast_to(jnp.asarray(x, dtype), v.shape[:1]) for x in (restitution, friction))
         p, found = self.solution(G, v, e, mu)
         after = v + jnp.einsum("iajb,jb->ia", G, p)
-        return ImpactsTogether(p, after, jnp.sum(p * (v + after)) / 2, found.converged, found.mode, found.margin)
+        work, found_to = jnp.sum(p * (v + after)) / 2, (found.converged, found.usable)
+        return ImpactsTogether(p, after, work, *found_to, found.mode, found.margin)
 
 
 class NewtonTogether(TogetherLaw):
@@ -146,7 +150,8 @@ class PoissonTogether(TogetherLaw):
         shares = jnp.stack([jnp.zeros_like(restitution), restitution])
         (p, _), phases = jax.lax.scan(phase, (jnp.zeros_like(v), v), shares)
         last = jax.tree.map(lambda x: x[-1], phases)
-        return p, last._replace(converged=jnp.all(phases.converged), margin=jnp.min(phases.margin, axis=0))
+        both = {name: jnp.all(getattr(phases, name)) for name in ("converged", "usable")}
+        return p, last._replace(**both, margin=jnp.min(phases.margin, axis=0))
 
 
 def _approach(v: Vectors) -> Points:

@@ -81,7 +81,7 @@ def at_once(
 ) -> Float[Array, " nv"]:
     """Change of the velocity by impacts of all points that touch; NaN where the law has no answer."""
     _, hit, moved = hits(field, t, y, J, touch, law, restitution, friction)
-    return jnp.where(hit.converged, hit.impulse.ravel() @ moved, jnp.nan)
+    return jnp.where(hit.usable, hit.impulse.ravel() @ moved, jnp.nan)
 
 
 def hits(

@@ -85,12 +85,12 @@ def test_matrices_that_are_not_definite_have_no_swept_inverse():
         assert np.isnan(swept_inverse(jnp.asarray(A))).any()
 
 
-@pytest.mark.parametrize("rank", [0, 2, 7])
-def test_least_norm_solutions(rank):
+@pytest.mark.parametrize("rank, most", [(0, None), (2, None), (7, None), (2, 2), (2, 4), (7, 20)])
+def test_least_norm_solutions(rank, most):
     """The pseudoinverse, as long as rows do not nearly depend on each other."""
     J = np.random.default_rng(rank).normal(size=(7, rank)) * np.geomspace(1, 1e-3, 7)[:, None]
     A = J @ J.T
-    least = LeastNorm.of(jnp.asarray(A))
+    least = LeastNorm.of(jnp.asarray(A), most)
     assert least.rank == rank
     np.testing.assert_allclose(least.L @ least.L.T, A, rtol=0, atol=100 * EPS * np.max(np.diag(A), initial=0))
     exact = np.linalg.pinv(J.T) @ np.linalg.pinv(J)

@@ -2,6 +2,7 @@
 
 import enum
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Scalar
@@ -52,11 +53,13 @@ class ConeProblem(Structure):
         G: Delassus matrix J M⁻¹ Jᵀ [1/kg].
         b: Velocities without impulses [m/s].
         friction: μ of each point.
+        rank: What the rank of G is at most, such as the number of degrees of freedom; None where that is not known.
     """
 
     G: Float[Array, "points 3 points 3"]
     b: Vectors
     friction: Points
+    rank: int | None = eqx.field(static=True, default=None)
 
     @property
     def blocks(self) -> Blocks:
@@ -79,7 +82,7 @@ class ConeProblem(Structure):
     def scaled(self, scale: Points) -> "ConeProblem":
         """The problem of impulses over a scale of each point."""
         G = scale[:, None, None, None] * self.G * scale[None, None, :, None]
-        return ConeProblem(G, scale[:, None] * self.b, self.friction)
+        return ConeProblem(G, scale[:, None] * self.b, self.friction, self.rank)
 
     def velocities(self, gamma: Vectors) -> Vectors:
         """w = G γ + b."""

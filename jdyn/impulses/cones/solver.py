@@ -18,8 +18,9 @@ from jdyn.model import Units
 
 # Impulses are found with residuals of this power of rounding, as a share of the numbers of which they are differences.
 FOUND = 0.7
-# Where rows of points repeat each other up to rounding, residuals do not come down so far: these will do.
-ENOUGH = 0.5
+# Where points repeat each other up to rounding, residuals do not come down so far. Motions go on with these, which a
+# solver does not try to halve more often than in so many rounds.
+USABLE, STUCK = 0.4, 24
 # What they leave of speeds is below this power of rounding, as a share of the speeds without impulses.
 STOPPED = 0.35
 # Newton steps after each round of sweeps.
@@ -42,7 +43,9 @@ class ConeSolution(NamedTuple):
         gamma: Impulses γ along two tangents and the normal of each point [N s]. Where several share a load in many
             ways, the smallest of these modes, if all of these push.
         velocity: w = G γ + b [m/s].
-        converged: Whether they are found. If not, γ are the best that were, and no answer.
+        converged: Whether they are found. If not, γ are the best that were.
+        usable: Whether these are near enough that motions may go on with them: `error` is less than 1e-6 in double
+            precision, and 2e-3 in single precision. If not, they are no answer.
         error: The largest residual, as a share of the numbers of which it is the difference.
         mode: `ContactMode` of each point.
         margin: How far each point is from another mode, where derivatives have a kink: a share of its numbers.
@@ -52,6 +55,7 @@ class ConeSolution(NamedTuple):
     gamma: Vectors
     velocity: Vectors
     converged: Bool[Array, ""]
+    usable: Bool[Array, ""]
     error: Scalar
     mode: Int[Array, " points"]
     margin: Points
@@ -104,8 +108,9 @@ class ConeSolver(eqx.Module):
         known = jax.lax.stop_gradient(gamma)
         error, rounding = problem.error(known), float(jnp.finfo(gamma.dtype).eps)
         mode, margin = problem.modes(gamma)
-        converged = (error <= rounding**ENOUGH) & (problem.speed_error(known) <= rounding**STOPPED)
-        return ConeSolution(gamma, problem.velocities(gamma), converged, error, mode, margin, rounds)
+        stops = problem.speed_error(known) <= rounding**STOPPED
+        converged, usable = (stops & (error <= rounding**power) for power in (FOUND, USABLE))
+        return ConeSolution(gamma, problem.velocities(gamma), converged, usable, error, mode, margin, rounds)
 
 
 @eqx.filter_custom_jvp
@@ -137,6 +142,8 @@ def _iterated(solver: ConeSolver, problem: ConeProblem) -> tuple[Vectors, Int[Ar
     scale = jnp.sqrt(problem.rates)
     gamma, rounds = _of_alike(solver, problem.scaled(scale))
     gamma = scale[:, None] * gamma
+    # Newton's steps leave roundings that pull.
+    gamma = gamma.at[:, 2].set(jnp.maximum(gamma[:, 2], 0))
     mode, _ = problem.modes(gamma)
     # One point alone shares its load with none, and most of the time nothing touches.
     shares = jnp.sum(mode != ContactMode.APART) > 1
@@ -145,23 +152,24 @@ def _iterated(solver: ConeSolver, problem: ConeProblem) -> tuple[Vectors, Int[Ar
 
 
 def _of_alike(solver: ConeSolver, problem: ConeProblem) -> tuple[Vectors, Int[Array, ""]]:
-    enough = float(jnp.finfo(problem.b.dtype).eps) ** FOUND
+    rounding = float(jnp.finfo(problem.b.dtype).eps)
 
     def unfinished(iterate):
-        *_, error, rounds = iterate
-        return (error > enough) & (rounds < solver.rounds)
+        *_, error, last, rounds = iterate
+        stuck = (error <= rounding**USABLE) & (rounds - last >= STUCK)
+        return (error > rounding**FOUND) & ~stuck & (rounds < solver.rounds)
 
     def next_round(iterate):
-        state, best, least, rounds = iterate
-        state = solver.swept(problem, state)
+        state, best, least, last, rounds = iterate
+        state, rounds = solver.swept(problem, state), rounds + 1
         gamma = _polished(problem, solver.impulses(problem, state))
         error = problem.error(gamma)
-        better = error < least
-        return state, jnp.where(better, gamma, best), jnp.where(better, error, least), rounds + 1
+        last = jnp.where(error < least / 2, rounds, last)
+        return state, jnp.where(error < least, gamma, best), jnp.minimum(error, least), last, rounds
 
-    none = jnp.zeros_like(problem.b)
-    begin = solver.start(problem), none, problem.error(none), jnp.array(0, jnp.int32)
-    _, gamma, _, rounds = jax.lax.while_loop(unfinished, next_round, begin)
+    none, zero = jnp.zeros_like(problem.b), jnp.array(0, jnp.int32)
+    begin = solver.start(problem), none, problem.error(none), zero, zero
+    _, gamma, *_, rounds = jax.lax.while_loop(unfinished, next_round, begin)
     return gamma, rounds
 
 
@@ -197,7 +205,7 @@ def _smallest(problem: ConeProblem, gamma: Vectors) -> Vectors:
     sticks, slides = (jnp.reshape(mode == each, (-1, 1, 1)) for each in (ContactMode.STICKS, ContactMode.SLIDES))
     E = jnp.where(sticks, holding, jnp.where(slides, sliding, 0))
     S = jnp.einsum("iac,iajb,jbd->icjd", E, problem.G, E).reshape(2 * (gamma.size,))
-    least = LeastNorm.of(S).solve(S @ jnp.einsum("iac,ia->ic", E, gamma).ravel())
+    least = LeastNorm.of(S, problem.rank).solve(S @ jnp.einsum("iac,ia->ic", E, gamma).ravel())
     found = jnp.einsum("iac,ic->ia", E, least.reshape(gamma.shape))
     enough = jnp.maximum(float(jnp.finfo(gamma.dtype).eps) ** FOUND, problem.error(gamma))
     return jnp.where(problem.error(found) <= enough, found, gamma)
