@@ -249,7 +249,8 @@ def first_crossing(
         above.append((height > least) | (above[-1] & (height > 0)))
     above = jnp.stack(above)
     falls = above[:-1] & (sampled[1:] <= 0)
-    hidden = wanted & ~at_start & jnp.any(event_state.happened & (conditions.rates > 0) & (sampled[1] <= 0))
+    rose = (conditions.rates > 0) & (sampled[0] + conditions.rates * samples[1] > 0)
+    hidden = wanted & ~at_start & jnp.any(event_state.happened & rose & (sampled[1] <= 0))
     interval, later = jnp.argmax(jnp.any(falls, axis=1)), wanted & ~at_start & ~hidden & jnp.any(falls)
     falling = falls[interval]
 

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Scalar
 
-from jdyn.array import with_fields
+from jdyn.array import LeastNorm, with_fields
 from jdyn.contact import RigidForces, delassus
 from jdyn.contact.time_of_contact import time_to_pass_colliders
 from jdyn.geometry.directions import length_and_unit
@@ -15,13 +15,15 @@ from jdyn.simulation.events import SAMPLES_PER_STEP, Event, StepLimitingConditio
 from jdyn.simulation.state import State
 from jdyn.simulation.vector_field import VectorField
 
-# Points that stop to slide are slowed down by this power of rounding, as a share of the rest speed.
-SLOWER = 0.35
+# Points that are slower than so many rest speeds stop together with one that does.
+TOGETHER = 2.0
 
 
 class Change(eqx.Module):
-    """Reset where shapes in rigid contact collide or stop to slide. What stops is made a little slower, by more than
-    rounding, so that it does not stop again.
+    """Reset where shapes in rigid contact collide or stop to slide.
+
+    What stops has the rest speed. An impulse takes it away, of all points at once that touch and are as slow, so that
+    nothing creeps on.
 
     Attributes:
         field: How the mechanism responds to impulses.
@@ -33,15 +35,16 @@ class Change(eqx.Module):
 
     def __call__(self, t: Scalar, y: State, entry: Int[Array, ""]) -> State:
         here, law = self.contact.at(self.field.model, y.q, y.v), self.contact.law
-        hit = here.touch & (entry < len(here.touch))
         e, friction, _ = here.numbers
-        stops = jnp.arange(len(hit), dtype=entry.dtype) == entry - len(hit)
-        _, along = jax.vmap(length_and_unit)(here.speeds[:, :2])
-        row = jnp.einsum("p,pa,paj->j", stops.astype(along.dtype), along, here.J[:, :2])
-        slower = self.field.response(t, y, row)
-        by, speed = row @ slower, float(jnp.finfo(along.dtype).eps) ** SLOWER * self.contact.rest_speed
-        v = y.v - speed / jnp.where(by > 0, by, 1) * slower
-        return with_fields(y, v=v + at_once(self.field, t, y, here.J, hit, law, e, friction))
+        _, hit, moved = hits(self.field, t, y, here.J, here.touch, law, e, friction)
+        collides = _change(hit, moved)
+        slow, _ = jax.vmap(length_and_unit)(here.speeds[:, :2])
+        stays = here.touch & (jnp.abs(here.speeds[:, 2]) <= self.contact.rest_speed)
+        held = stays[:, None] & (jnp.stack([slow, slow, 0 * slow], axis=1) <= TOGETHER * self.contact.rest_speed)
+        # The smallest change of velocity with which these rows are zero.
+        J, moved = (jnp.where(held.reshape(-1, 1), rows, 0) for rows in (here.J.reshape(moved.shape), moved))
+        stops = LeastNorm.of(J @ moved.T, len(y.v)).solve(J @ y.v) @ moved
+        return with_fields(y, v=y.v + jnp.where(entry < len(here.touch), collides, -stops))
 
 
 class Changing(StepLimitingCondition):
@@ -81,7 +84,7 @@ def at_once(
 ) -> Float[Array, " nv"]:
     """Change of the velocity by impacts of all points that touch; NaN where the law has no answer."""
     _, hit, moved = hits(field, t, y, J, touch, law, restitution, friction)
-    return jnp.where(hit.usable, hit.impulse.ravel() @ moved, jnp.nan)
+    return _change(hit, moved)
 
 
 def hits(
@@ -99,3 +102,7 @@ def hits(
     # Points that are apart leave each other.
     v = jnp.where(touch[:, None], (J @ y.v).reshape(-1, 3), jnp.array([[0.0, 0.0, 1.0]], y.v.dtype))
     return v, law(G, v, restitution, friction), moved
+
+
+def _change(hit: ImpactsTogether, moved: Float[Array, "rows nv"]) -> Float[Array, " nv"]:
+    return jnp.where(hit.usable, hit.impulse.ravel() @ moved, jnp.nan)
