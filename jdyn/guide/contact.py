@@ -80,6 +80,8 @@ of an SRDF file.
 | what sticks to stay where it is: stacks, grasps, slopes | `jdyn.ConvexContact` |
 | stiff shapes that stand or slide for long | `jdyn.ConvexContact` |
 | no stiffness at all, bounces with a coefficient of restitution, small errors with few points | `jdyn.RigidContact` |
+| derivatives through several hard impacts, each of which amplifies their errors | `jdyn.RigidContact` |
+| heaps of rigid shapes at rest, in steps of a given length | `jdyn.RigidContact` and `jdyn.System.step` |
 
 Rigid contact is a force without a law: where shapes touch it is what keeps them from overlapping and friction within
 its cone, found by complementarity in every stage of the default solver. Shapes that meet collide at the instant:
@@ -96,7 +98,11 @@ A point counts as at rest below `rest_speed`, which follows the tolerance, so th
 slides off a ball with friction and flies on is off by 3e-4 m at a tolerance of 1e-4, and by 3e-8 m at 1e-8, in 14 and
 27 steps. Derivatives are exact: impacts, and instants at which points stop to slide, are events. Programs with it take
 some twenty seconds to compile, gradients more than a minute. `System.step` takes it with `jdyn.solvers.MoreauEuler`,
-whose steps of a given length have all impulses in them: of order 1, for many points, and compiled in four seconds.
+whose steps of a given length have all impulses in them: of order 1, for many points, and compiled in four seconds. Ten
+boxes on each other, or a card house of seven cards, rest for a minute, in some 40 ms a step.
+
+Convex contact has derivatives of steps, whose errors fall with the tolerance more slowly than those of the motion: of a
+cube that tumbles on a floor they are off by 4 % at 1e-8, and by their own size at the tolerance by default.
 
 Compliant contact pushes by a law of depth and its rate: `jdyn.contact.HuntCrossley`, `jdyn.contact.SpringDamper` or
 `jdyn.contact.TwoStiffnesses`. Its friction is smooth in the slip, so that what sticks creeps, at a part of
