@@ -38,9 +38,10 @@ class Change(eqx.Module):
         e, friction, _ = here.numbers
         _, hit, moved = hits(self.field, t, y, here.J, here.touch, law, e, friction)
         collides = _change(hit, moved)
-        slow, _ = jax.vmap(length_and_unit)(here.speeds[:, :2])
+        slip, _ = jax.vmap(length_and_unit)(here.speeds[:, :2])
         stays = here.touch & (jnp.abs(here.speeds[:, 2]) <= self.contact.rest_speed)
-        held = stays[:, None] & (jnp.stack([slow, slow, 0 * slow], axis=1) <= TOGETHER * self.contact.rest_speed)
+        # Of what slides on, the normals alone.
+        held = stays[:, None] & (jnp.stack([slip, slip, 0 * slip], axis=1) <= TOGETHER * self.contact.rest_speed)
         # The smallest change of velocity with which these rows are zero.
         J, moved = (jnp.where(held.reshape(-1, 1), rows, 0) for rows in (here.J.reshape(moved.shape), moved))
         stops = LeastNorm.of(J @ moved.T, len(y.v)).solve(J @ y.v) @ moved

@@ -164,8 +164,8 @@ def _of_alike(solver: ConeSolver, problem: ConeProblem) -> tuple[Vectors, Int[Ar
         state, rounds = solver.swept(problem, state), rounds + 1
         gamma = _polished(problem, solver.impulses(problem, state))
         error = problem.error(gamma)
-        last = jnp.where(error < least / 2, rounds, last)
-        return state, jnp.where(error < least, gamma, best), jnp.minimum(error, least), last, rounds
+        better, last = error < least, jnp.where(error < least / 2, rounds, last)
+        return state, jnp.where(better, gamma, best), jnp.where(better, error, least), last, rounds
 
     none, zero = jnp.zeros_like(problem.b), jnp.array(0, jnp.int32)
     begin = solver.start(problem), none, problem.error(none), zero, zero
