@@ -21,7 +21,7 @@ def row_of_balls(count, e=1.0):
     return world
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_islands_are_of_what_meets(tmp_path):
     """Each ball of a row stops where it hits the next one, 0.8 m further."""
     coordinator = jdyn.world.Coordinator(window=0.1)
@@ -131,7 +131,7 @@ def test_shapes_that_overlap_at_the_start_are_named():
     assert failed.q.shape == (5, 14) and np.all(np.isnan(failed.q))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_coordinated_errors_fall_with_the_tolerance():
     rows = {"saveat": jnp.linspace(0, 2, 5), "max_events": 8, "stepsize_controller": TIGHT}
     together = two_balls().simulate(2.0, **rows)
@@ -141,7 +141,7 @@ def test_coordinated_errors_fall_with_the_tolerance():
     np.testing.assert_allclose(apart.v, together.v, atol=1e-8)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_ground_joins_nothing():
     """Two balls fall on a floor, far from each other: an island each, and only near the floor."""
     floor = jdyn.Builder("floor")

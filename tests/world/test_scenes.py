@@ -24,7 +24,7 @@ def test_commands_know_all_scenes():
         assert t1 > 0 and len(world.islands()) >= 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_balls_of_a_cradle_leave_one_by_one():
     """Of three balls the last one takes all speed, and comes as high as the first one was."""
     world, t1, _ = jdyn.world.newtons_cradle(3)
@@ -40,7 +40,7 @@ def test_balls_of_a_cradle_leave_one_by_one():
     np.testing.assert_allclose([first.energy, second.energy], 0, atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_break_keeps_momentum_but_at_cushions():
     world, _, _ = jdyn.world.billiards(2)
     # Until no ball has come to a cushion.
@@ -55,7 +55,7 @@ def test_a_break_keeps_momentum_but_at_cushions():
     assert all(hit.energy <= 1e-12 for hit in hits)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_pumas_collide_and_keep_the_rest_of_their_energy():
     """One falls, the other's controller is a potential that undoes its weight."""
     world, _, _ = jdyn.world.two_pumas()

@@ -246,7 +246,7 @@ def test_two_objects_move_as_the_merged_system():
     np.testing.assert_allclose(collided(world).v, alone.v, atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_many_worlds_bounce_at_once():
     """Speeds after a head-on impact: (1 − e)/2 and (1 + e)/2."""
 
