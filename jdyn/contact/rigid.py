@@ -204,7 +204,7 @@ class RigidForces(ContactForces):
             return self
         points = MovingPoints.at(model, self.colliders, q)
         speed, slip = jnp.abs(parting(points.twists(v), points.normal)), slips(points, v)
-        held = points.exist & (points.distance <= self.near(points)) & (speed <= self.rest_speed)
+        held = self.touch(points) & (speed <= self.rest_speed)
         slide = jax.vmap(length_and_unit)(slip)[0] > self.rest_speed
         return dataclasses.replace(self, begins=RigidStep(self.colliders, slip, slide, held))
 
@@ -222,7 +222,7 @@ class RigidForces(ContactForces):
         axes = points.axes
         # Where normals turn, so do the rates of distances.
         gained = jnp.einsum("pij,pj->pi", axes, du).at[:, 2].add(parting(u, turning))
-        touch = points.exist & (jax.lax.stop_gradient(points.distance) <= self.near(points))
+        touch = self.touch(points)
         speeds = jnp.einsum("pij,pj->pi", axes, u)
         numbers = self.pairs.at(points.pairs.of_points)
         return RigidPoints(points, axes, speeds, points.rows(v), gained, touch, numbers)
@@ -236,9 +236,8 @@ class RigidForces(ContactForces):
         """
         points = MovingPoints.at(model, self.colliders, q)
         speed = parting(points.twists(v), points.normal)
-        near = self.near(points)
-        stays = points.exist & (points.distance <= near) & (speed >= -self.rest_speed)
-        distance = jnp.where(points.exist, points.distance + jnp.where(stays, near, 0), 1)
+        stays = self.touch(points) & (speed >= -self.rest_speed)
+        distance = jnp.where(points.exist, points.distance + jnp.where(stays, self.near(points), 0), 1)
         speed, _ = jax.vmap(length_and_unit)(slips(points, v))
         return distance, jnp.where(stays, speed - self.rest_speed, jnp.nan)
 
@@ -252,7 +251,7 @@ class RigidForces(ContactForces):
 
         slip, rate, points = jax.jvp(sliding, (q, v), (model.rate(q, v), a), has_aux=True)
         speed, direction = jax.vmap(length_and_unit)(slip)
-        slides = points.exist & (points.distance <= self.near(points)) & (speed > self.rest_speed)
+        slides = self.touch(points) & (speed > self.rest_speed)
         slower = jnp.where(slides, -parting(rate, direction), 0)
         times = (speed - self.rest_speed / 2) / jnp.where(slower > 0, slower, 1)
         return jnp.min(jnp.where(slower > 0, times, jnp.inf), initial=jnp.inf)
@@ -261,6 +260,10 @@ class RigidForces(ContactForces):
         """Tell whether shapes overlap by more than what counts as touching."""
         points = MovingPoints.at(model, self.colliders, q)
         return jnp.any(points.exist & (points.distance < -self.near(points)))
+
+    def touch(self, points: MovingPoints) -> Bool[Array, " points"]:
+        """Tell which points have a distance that counts as none."""
+        return points.exist & (jax.lax.stop_gradient(points.distance) <= self.near(points))
 
     def near(self, points: MovingPoints) -> PerPoint:
         """Distances up to which points touch, with what they drift at the rest speed [m]."""

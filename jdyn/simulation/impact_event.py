@@ -22,7 +22,7 @@ from jdyn.elements import Elements
 from jdyn.impacts import ImpactLaw, Stronge, TogetherLaw
 from jdyn.model import Model
 from jdyn.simulation.events import Event
-from jdyn.simulation.rigid_events import at_once
+from jdyn.simulation.rigid_events import hits
 from jdyn.simulation.state import State
 from jdyn.simulation.system import System
 from jdyn.simulation.touch_event import touch_event
@@ -165,7 +165,7 @@ class AtOnce(Collision):
     def after(self, t, y, points, entry, touch, others):
         entries = np.argsort(self.places)[points.pairs.of_points]
         numbers = self.restitution[entries], self.friction[entries]
-        return y.v + at_once(self.field, t, y, points.rows(y.v), touch | others, self.law, *numbers)
+        return y.v + hits(self.field, t, y, points.rows(y.v), touch | others, self.law, *numbers).change
 
 
 def _of_pairs(name: str, x: ArrayLike, pairs: int) -> Float[Array, " pairs"]:

@@ -1,5 +1,7 @@
 """Instants at which shapes in rigid contact collide or stop to slide, and impacts of all points that touch at once."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -36,16 +38,16 @@ class Change(eqx.Module):
     def __call__(self, t: Scalar, y: State, entry: Int[Array, ""]) -> State:
         here, law = self.contact.at(self.field.model, y.q, y.v), self.contact.law
         e, friction, _ = here.numbers
-        _, hit, moved = hits(self.field, t, y, here.J, here.touch, law, e, friction)
-        collides = _change(hit, moved)
+        hit = hits(self.field, t, y, here.J, here.touch, law, e, friction)
         slip, _ = jax.vmap(length_and_unit)(here.speeds[:, :2])
         stays = here.touch & (jnp.abs(here.speeds[:, 2]) <= self.contact.rest_speed)
         # Of what slides on, the normals alone.
         held = stays[:, None] & (jnp.stack([slip, slip, 0 * slip], axis=1) <= TOGETHER * self.contact.rest_speed)
         # The smallest change of velocity with which these rows are zero.
-        J, moved = (jnp.where(held.reshape(-1, 1), rows, 0) for rows in (here.J.reshape(moved.shape), moved))
+        both = here.J.reshape(hit.moved.shape), hit.moved
+        J, moved = (jnp.where(held.reshape(-1, 1), rows, 0) for rows in both)
         stops = LeastNorm.of(J @ moved.T, len(y.v)).solve(J @ y.v) @ moved
-        return with_fields(y, v=y.v + jnp.where(entry < len(here.touch), collides, -stops))
+        return with_fields(y, v=y.v + jnp.where(entry < len(here.touch), hit.change, -stops))
 
 
 class Changing(StepLimitingCondition):
@@ -73,19 +75,23 @@ def rigid_events(field: VectorField, contact: RigidForces) -> Event:
     return Event(Changing(field.model, contact), Change(field, contact))
 
 
-def at_once(
-    field: VectorField,
-    t: Scalar,
-    y: State,
-    J: Float[Array, "points 3 nv"],
-    touch: Bool[Array, " points"],
-    law: TogetherLaw,
-    restitution: Float[Array, " points"],
-    friction: Float[Array, " points"],
-) -> Float[Array, " nv"]:
-    """Change of the velocity by impacts of all points that touch; NaN where the law has no answer."""
-    _, hit, moved = hits(field, t, y, J, touch, law, restitution, friction)
-    return _change(hit, moved)
+class Hits(NamedTuple):
+    """Impacts of all points that touch, at one instant.
+
+    Attributes:
+        speeds: Of the points before [m/s].
+        impacts: By a law.
+        moved: Velocities that unit impulses make.
+    """
+
+    speeds: Float[Array, "points 3"]
+    impacts: ImpactsTogether
+    moved: Float[Array, "rows nv"]
+
+    @property
+    def change(self) -> Float[Array, " nv"]:
+        """Change of the velocity; NaN where the law has no answer."""
+        return jnp.where(self.impacts.usable, self.impacts.impulse.ravel() @ self.moved, jnp.nan)
 
 
 def hits(
@@ -97,13 +103,9 @@ def hits(
     law: TogetherLaw,
     restitution: Float[Array, " points"],
     friction: Float[Array, " points"],
-) -> tuple[Float[Array, "points 3"], ImpactsTogether, Float[Array, "rows nv"]]:
-    """Speeds before impacts of all points that touch, the impacts, and the velocities that unit impulses make."""
+) -> Hits:
+    """Impacts of all points that touch."""
     J, moved, G = delassus(J, touch, lambda force: field.response(t, y, force))
     # Points that are apart leave each other.
     v = jnp.where(touch[:, None], (J @ y.v).reshape(-1, 3), jnp.array([[0.0, 0.0, 1.0]], y.v.dtype))
-    return v, law(G, v, restitution, friction), moved
-
-
-def _change(hit: ImpactsTogether, moved: Float[Array, "rows nv"]) -> Float[Array, " nv"]:
-    return jnp.where(hit.usable, hit.impulse.ravel() @ moved, jnp.nan)
+    return Hits(v, law(G, v, restitution, friction), moved)

@@ -78,7 +78,7 @@ def test_ten_thousand_problems_are_solved_or_known_not_to_be(name):
             assert np.all(worst[np.array(found.converged)] < 1e-10)
             unsolved += np.sum(~found.converged)
     # Gauss-Seidel hardly comes nearer with mass ratios of 10⁴.
-    assert unsolved <= {"ADMM": 3, "Gauss-Seidel": 50}[name]
+    assert unsolved <= {"ADMM": 2, "Gauss-Seidel": 50}[name]
 
 
 @pytest.mark.parametrize("name", ["ADMM", pytest.param("Gauss-Seidel", marks=pytest.mark.slow)])

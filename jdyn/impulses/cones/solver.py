@@ -20,7 +20,7 @@ from jdyn.model import Units
 FOUND = 0.7
 # Where points repeat each other up to rounding, residuals do not come down so far. Motions go on with these, which a
 # solver does not try to halve more often than in so many rounds.
-USABLE, STUCK = 0.4, 24
+USABLE, STUCK = 0.4, 40
 # What they leave of speeds is below this power of rounding, as a share of the speeds without impulses.
 STOPPED = 0.35
 # Newton steps after each round of sweeps.
